@@ -1,0 +1,91 @@
+"""The commands: `blendctl COMMAND`, each in a module of its own that loads only when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import click
+
+from blendctl._version import __version__
+from blendctl.errors import BlendctlError, did_you_mean
+
+__all__ = ["main", "command_line"]
+
+EXIT_ERROR = 1  # blendctl refused or failed, and said why on stderr
+EXIT_INTERRUPTED = 130  # Ctrl-C, as shells count it
+
+# command -> (its object as "module:attribute", one line of help). The order is the table of contents.
+COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
+    "Look": {
+        "demo": ("blendctl.cli.demo:demo", "Small worlds with known answers: watch the learner work."),
+    },
+}
+
+
+class _Contents(click.Group):
+    """A group that imports a command's module only when that command is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for chapter in COMMANDS.values() for name in chapter]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        for chapter in COMMANDS.values():
+            if cmd_name in chapter:
+                module, attribute = chapter[cmd_name][0].split(":")
+                command = getattr(importlib.import_module(module), attribute)
+                assert isinstance(command, click.Command)
+                return command
+        return None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0] if args else ""
+        if args and not name.startswith("-") and name not in self.list_commands(ctx):
+            hint = did_you_mean(name, self.list_commands(ctx))
+            raise click.UsageError(f'there is no command "{name}"; {hint}', ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, chapter in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, help_line) for name, (_, help_line) in chapter.items()])
+
+
+@click.group(
+    cls=_Contents,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Try: blendctl demo bandit.   Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 130 Ctrl-C.",
+)
+@click.version_option(__version__, prog_name="blendctl")
+def command_line() -> None:
+    """Blend controllers: switch between them at every control step, and know how far from the best you are."""
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run the command line; errors that blendctl raises on purpose become one line on stderr."""
+    debug = bool(os.environ.get("BLENDCTL_DEBUG"))
+    try:
+        code = command_line.main(args=args, prog_name="blendctl", standalone_mode=False)
+    except BlendctlError as error:
+        if debug:
+            raise
+        click.echo(f"blendctl: {error}", err=True)
+        sys.exit(EXIT_ERROR)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("blendctl: interrupted", err=True)
+        sys.exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_ERROR)
+    except OSError as error:
+        if debug:
+            raise
+        click.echo(f"blendctl: {error}", err=True)
+        sys.exit(EXIT_ERROR)
+    sys.exit(code if isinstance(code, int) else 0)
