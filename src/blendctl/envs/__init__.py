@@ -1,0 +1,46 @@
+"""Safety Gym on today's MuJoCo and Gymnasium: worlds by id, by name, or declared by you.
+
+Importing this registers the ids with Gymnasium; MuJoCo and the compiled code load when a world is made.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from blendctl.envs.catalog import NAMES, find_task, task_names
+from blendctl.envs.registration import register_task, register_worlds, world_id
+from blendctl.envs.tasks import Buttons, Goal, Gremlins, Hazards, Objects, Pillars, PushBox, Task, Vases
+
+if TYPE_CHECKING:
+    from blendctl.envs.vector import VectorWorld
+
+__all__ = [
+    "VectorWorld",
+    "Task",
+    "Objects",
+    "Goal",
+    "Hazards",
+    "Pillars",
+    "Buttons",
+    "Vases",
+    "PushBox",
+    "Gremlins",
+    "NAMES",
+    "find_task",
+    "task_names",
+    "register_task",
+    "register_worlds",
+    "world_id",
+]
+
+_LATE = {"VectorWorld": "blendctl.envs.vector"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATE:
+        return getattr(importlib.import_module(_LATE[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+register_worlds()

@@ -1,0 +1,212 @@
+"""Keep a batch of worlds and run it: reset, step, peek, snapshot, restore, without Gymnasium's conventions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+
+import mujoco
+import numpy as np
+from numpy.typing import ArrayLike
+
+from blendctl.envs.crew import Crew
+from blendctl.envs.kernels import DISABLED, BoolArray, Outcome, run_peeks, run_resets, run_steps
+from blendctl.envs.mersenne import seed_generator
+from blendctl.envs.plan import SUBSTEPS, FloatArray, IntArray, make_plan
+from blendctl.envs.state import (
+    ENDED,
+    RUNNING,
+    UNBORN,
+    Worlds,
+    copy_worlds,
+    empty_worlds,
+    fingerprint,
+    pack_world,
+    unpack_world,
+)
+from blendctl.envs.tasks import Task
+from blendctl.envs.world import build_model
+from blendctl.errors import InputError, StateError
+
+__all__ = ["Batch", "Policy", "check_seed"]
+
+Policy = Callable[[FloatArray], ArrayLike]  # observations (n, obs) -> actions (n, act)
+
+LARGEST_SEED = 2**32 - 1
+
+
+@lru_cache(maxsize=32)
+def _model_of(task: Task) -> mujoco.MjModel:
+    """Compile a task's model once per process; benches work on copies."""
+    return build_model(task)
+
+
+def check_seed(seed: int) -> int:
+    """Return the seed if the reference's generator takes it."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed <= LARGEST_SEED:
+        raise InputError(f"expected a seed from 0 to 2**32 - 1, actually: {seed!r}")
+    return int(seed)
+
+
+class Batch:
+    """Worlds of one task, their states in arrays, and the threads that run them."""
+
+    def __init__(
+        self, task: Task, num_envs: int, *, threads: int | None = None, max_steps: int | None = None
+    ):
+        if num_envs < 1:
+            raise InputError(f"expected num_envs >= 1, actually: {num_envs}")
+        if threads is None:
+            threads = (
+                len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+            )
+        if threads < 1:
+            raise InputError(f"expected threads >= 1, actually: {threads}")
+        if max_steps is not None and max_steps < 1:
+            raise InputError(f"expected max_episode_steps >= 1, actually: {max_steps}")
+        self.task = task
+        self.num_envs = num_envs
+        self.model = _model_of(task)
+        self.plan = make_plan(task, self.model, max_steps=max_steps or task.max_episode_steps)
+        self.worlds = empty_worlds(self.plan, self.model, num_envs)
+        self.crew = Crew(self.model, min(threads, num_envs))
+        self.mark = fingerprint(task)
+        self.act_size: int = self.model.nu
+
+    def seed(self, row: int, seed: int) -> None:
+        """Start a world's random generator; the next reset draws from it."""
+        seed_generator(self.worlds.key[row], self.worlds.pos[row], check_seed(seed))
+
+    def reset(self, mask: BoolArray) -> None:
+        """Begin a new episode in the masked worlds; they must have been seeded once."""
+        counter = np.zeros(1, dtype=np.int64)
+        self._expect_layouts(
+            self.crew.run(lambda bench: run_resets(self.plan, bench, self.worlds, mask, counter))
+        )
+
+    def step(
+        self,
+        actions: FloatArray,
+        *,
+        autoreset: int = DISABLED,
+        substeps: int = SUBSTEPS,
+        worlds: Worlds | None = None,
+    ) -> Outcome:
+        """Advance by checked actions (n, act); other `worlds` of the same size may stand in for the batch's own."""
+        out = self._blank_outcome()
+        counter = np.zeros(1, dtype=np.int64)
+        own = self.worlds if worlds is None else worlds
+
+        self._expect_layouts(
+            self.crew.run(
+                lambda bench: run_steps(self.plan, bench, own, actions, substeps, autoreset, out, counter)
+            )
+        )
+        return out
+
+    def peek(self, actions: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Judge checked actions (k, n, act): reward (k, n), cost (k, n), components (k, n, costs)."""
+        k, n = actions.shape[:2]
+        reward, cost = np.zeros((k, n)), np.zeros((k, n))
+        components = np.zeros((k, n, len(self.task.cost_names)))
+        counter = np.zeros(1, dtype=np.int64)
+        run = partial(run_peeks, self.plan)
+        self.crew.run(
+            lambda bench: run(bench, self.worlds, actions, SUBSTEPS, reward, components, cost, counter)
+        )
+        return reward, cost, components
+
+    def roll(
+        self, policies: Sequence[Policy], *, horizon: int, gamma: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Roll each policy out from the frozen worlds: discounted sums, as `peek`, until an episode's end."""
+        shape = (len(policies), self.num_envs)
+        reward, cost = np.zeros(shape), np.zeros(shape)
+        components = np.zeros((*shape, len(self.task.cost_names)))
+        for k, policy in enumerate(policies):
+            worlds = copy_worlds(self.worlds)
+            weight = 1.0
+            for _ in range(horizon):
+                live = worlds.phase == RUNNING  # (n,)
+                if not live.any():
+                    break
+                actions = self.check_actions(policy(worlds.obs.copy()))
+                out = self.step(actions, worlds=worlds)
+                reward[k] += weight * live * out.reward
+                cost[k] += weight * live * out.cost
+                components[k] += weight * live[:, None] * out.components
+                weight *= gamma
+        return reward, cost, components
+
+    def check_actions(self, actions: ArrayLike, *, alternatives: bool = False) -> FloatArray:
+        """Return actions (n, act), or (k, n, act), as float64; they are clipped later, but must be numbers."""
+        wanted = (self.num_envs, self.act_size)
+        try:
+            array = np.ascontiguousarray(actions, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"expected actions of shape {wanted}, actually: {error}") from error
+        if array.shape[-2:] != wanted or array.ndim != 2 + alternatives:
+            shape = f"(k, {wanted[0]}, {wanted[1]})" if alternatives else str(wanted)
+            raise InputError(f"expected actions of shape {shape}, actually: {array.shape}")
+        if not np.isfinite(array).all():
+            bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+            raise InputError(
+                f"expected finite actions, actually: {array[bad]} at {bad}; no world was stepped"
+            )
+        return array
+
+    def expect_running(self) -> None:
+        """Refuse to go on with worlds that were never reset."""
+        phase: IntArray = self.worlds.phase
+        if (phase == UNBORN).any():
+            raise StateError("the worlds have not been reset; call reset(seed=...) first")
+
+    def expect_live(self) -> None:
+        """Refuse to step worlds whose episode is over."""
+        ended = np.flatnonzero(self.worlds.phase == ENDED)
+        if ended.size:
+            raise StateError(f"the episode of world {ended[0]} is over; call reset() before the next step")
+
+    def snapshot(self, row: int) -> bytes:
+        """Write a world completely as bytes."""
+        self.expect_running()
+        return pack_world(self.worlds, row, self.mark)
+
+    def restore(self, snapshots: Sequence[bytes]) -> None:
+        """Put worlds back from their bytes, one for each row; all are checked before any is changed."""
+        if len(snapshots) != self.num_envs:
+            raise InputError(f"expected {self.num_envs} snapshots, actually: {len(snapshots)}")
+        rows = [unpack_world(snapshot, self.worlds, self.mark) for snapshot in snapshots]
+        for row, values in enumerate(rows):
+            for array, value in zip(self.worlds, values, strict=True):
+                array[row] = value
+
+    def close(self) -> None:
+        """Stop the threads."""
+        self.crew.close()
+
+    def _blank_outcome(self) -> Outcome:
+        n, size = self.worlds.obs.shape
+
+        def flags() -> BoolArray:
+            return np.zeros(n, dtype=np.bool_)
+
+        return Outcome(
+            obs=np.zeros((n, size)),
+            reward=np.zeros(n),
+            cost=np.zeros(n),
+            components=np.zeros((n, len(self.task.cost_names))),
+            goal_met=flags(),
+            terminated=flags(),
+            truncated=flags(),
+            unstable=flags(),
+            final_obs=np.zeros((n, size)),
+        )
+
+    def _expect_layouts(self, fits: list[bool]) -> None:
+        if not all(fits):
+            raise InputError(
+                f"the objects do not fit: no layout was found inside extents={self.task.extents}; "
+                "use fewer objects, smaller keepouts or larger extents"
+            )

@@ -1,0 +1,142 @@
+"""Turn a task into the numbers that the compiled code works from.
+
+Items are the robot (item 0) and every object, in the order of placement; kinds occupy
+consecutive items. A `Plan` says where each item's pose lives and what it is good for.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl.envs.robots import ROBOT_PARTS
+from blendctl.envs.tasks import REWARDS, Buttons, Goal, Gremlins, Hazards, Objects, PushBox, Task, Vases
+from blendctl.envs.world import body_name, contact_kinds, start_height
+
+__all__ = ["Plan", "make_plan", "SUBSTEPS", "LIDAR_BINS"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+SUBSTEPS = 10  # physics steps per action
+LIDAR_BINS = 16
+
+GOAL, PUSH, BUTTON = range(len(REWARDS))
+INSIDE, CONTACT, MOVING, WRONG_BUTTON = range(4)  # what a cost is about
+
+
+class Plan(NamedTuple):
+    """A task for compiled code. Items: robot first, then the objects as placed; -1 means none."""
+
+    timestep: float  # s
+    extents: float  # m
+    max_steps: int
+    reward: int  # GOAL, PUSH or BUTTON
+    keepout: FloatArray  # (items,) m
+    height: FloatArray  # (items,) m, at the start
+    qpos_at: IntArray  # (items,) where a free object's pose starts in qpos
+    qvel_at: IntArray  # (items,) the same for qvel
+    body_at: IntArray  # (items,) model body of an object that stands still
+    mocap_at: IntArray  # (items,) mocap body (and weld) of a gremlin
+    travel: FloatArray  # (mocaps,) m, radius of the gremlins' circles
+    goal: int  # item
+    goal_radius: float  # m
+    goal_height: float  # m, of the centre
+    box: int  # item that is pushed
+    button: int  # first button's item
+    buttons: int  # how many
+    button_sensor: int  # address in sensordata of the first button's contact count
+    free_robot: bool  # the robot's pose is in qpos (True) or in the model's rest pose (False)
+    rest_qpos: FloatArray  # (joints,) robot's joints at the start
+    robot_sensors: int  # numbers in sensordata that are observed as they are, before the ball
+    ball_sensor: int  # address of ball quaternion, then angular velocity
+    sights: IntArray  # (lidars, 3): first item, items, whether dark while the button timer runs
+    cost_about: IntArray  # (costs, 4): INSIDE.., first item, items, sensor address
+    cost_radius: FloatArray  # (costs,) m, of what is entered
+    obs_size: int
+
+
+def make_plan(task: Task, model: mujoco.MjModel, *, max_steps: int) -> Plan:
+    """Look up every address once."""
+    robot = ROBOT_PARTS[task.robot]
+    first: dict[str, int] = {}
+    kinds: list[Objects] = []
+    for kind in task.objects:
+        first[kind.name] = 1 + len(kinds)
+        kinds += [kind] * kind.count
+    items = 1 + len(kinds)
+
+    where = {name: np.full(items, -1, dtype=np.int64) for name in ("qpos", "qvel", "body", "mocap")}
+    for item, kind in enumerate(kinds, start=1):
+        if isinstance(kind, Goal | Hazards):
+            continue
+        body = model.body(body_name(kind, item - first[kind.name]))
+        if model.body_jntnum[body.id]:
+            joint = model.body_jntadr[body.id]
+            where["qpos"][item] = model.jnt_qposadr[joint]
+            where["qvel"][item] = model.jnt_dofadr[joint]
+        else:
+            where["body"][item] = body.id
+        if isinstance(kind, Gremlins):
+            where["mocap"][item] = model.body_mocapid[model.body(f"{body.name}.mocap").id]
+    travel = [kinds[i - 1].travel for i in np.argsort(where["mocap"]) if where["mocap"][i] >= 0]  # type: ignore[attr-defined]  # only gremlins have a mocap
+
+    sensor_of, address = {}, 12 + (7 if robot.ball else 0)
+    for kind in contact_kinds(task):
+        sensor_of[kind.name] = address
+        address += kind.count
+    assert address == model.nsensordata
+
+    about, radius = [], []
+    for kind in task.objects:
+        if not kind.constrained:
+            continue
+        span, sensor = (first[kind.name], kind.count), sensor_of.get(kind.name, -1)
+        if isinstance(kind, Hazards):
+            about.append((INSIDE, *span, -1))
+        elif isinstance(kind, Buttons):
+            about.append((WRONG_BUTTON, *span, sensor))
+        else:
+            about.append((CONTACT, *span, sensor))
+        if isinstance(kind, Vases):
+            about.append((MOVING, *span, -1))
+        radius += [kind.radius if isinstance(kind, Hazards) else 0.0] * (len(about) - len(radius))
+
+    goal = next(kind for kind in task.objects if isinstance(kind, Goal))
+    button = next((kind for kind in task.objects if isinstance(kind, Buttons)), None)
+    box = next((kind for kind in task.objects if isinstance(kind, PushBox)), None)
+    sights = [
+        (first[kind.name], kind.count, isinstance(kind, Buttons) and task.reward == "button")
+        for kind in task.sighted
+    ]
+    return Plan(
+        timestep=float(model.opt.timestep),
+        extents=float(task.extents),
+        max_steps=int(max_steps),
+        reward=REWARDS.index(task.reward),
+        keepout=np.array([task.agent_keepout, *(kind.keepout for kind in kinds)], dtype=np.float64),
+        height=np.array([robot.height, *(start_height(kind) for kind in kinds)], dtype=np.float64),
+        qpos_at=where["qpos"],
+        qvel_at=where["qvel"],
+        body_at=where["body"],
+        mocap_at=where["mocap"],
+        travel=np.array(travel, dtype=np.float64),
+        goal=first[goal.name],
+        goal_radius=float(goal.radius),
+        goal_height=float(goal.height),
+        box=first[box.name] if box else -1,
+        button=first[button.name] if button else -1,
+        buttons=button.count if button else 0,
+        button_sensor=sensor_of.get(button.name, -1) if button else -1,
+        free_robot=robot.free,
+        rest_qpos=np.array(robot.rest_qpos, dtype=np.float64),
+        robot_sensors=12,
+        ball_sensor=12 if robot.ball else -1,
+        sights=np.array(sights, dtype=np.int64).reshape(-1, 3),
+        cost_about=np.array(about, dtype=np.int64).reshape(-1, 4),
+        cost_radius=np.array(radius, dtype=np.float64),
+        obs_size=(24 if robot.ball else 12) + LIDAR_BINS * len(sights),
+    )

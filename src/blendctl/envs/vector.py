@@ -1,0 +1,206 @@
+"""Show many worlds in lock-step as a Gymnasium vector environment, with snapshot, restore and peek."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import ArrayLike
+
+from blendctl.envs.batch import Batch, Policy, check_seed
+from blendctl.envs.catalog import find_task
+from blendctl.envs.kernels import DISABLED, NEXT_STEP, SAME_STEP, BoolArray, Outcome
+from blendctl.envs.plan import FloatArray
+from blendctl.envs.spaces import action_space, observation_space
+from blendctl.envs.state import UNBORN
+from blendctl.envs.tasks import Task
+from blendctl.errors import InputError, did_you_mean
+
+__all__ = ["VectorWorld"]
+
+Infos: TypeAlias = dict[str, Any]
+
+_MODES = {
+    AutoresetMode.NEXT_STEP: NEXT_STEP,
+    AutoresetMode.SAME_STEP: SAME_STEP,
+    AutoresetMode.DISABLED: DISABLED,
+}
+
+
+class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
+    """`num_envs` worlds of one task that advance together.
+
+    World i's trajectory depends on its own seed and actions alone, not on how many worlds run
+    beside it nor on the number of threads. Every call that steps costs one pass over the threads.
+    """
+
+    def __init__(
+        self,
+        task: Task | str,
+        num_envs: int = 1,
+        *,
+        threads: int | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        max_episode_steps: int | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        self.task = find_task(task) if isinstance(task, str) else task
+        self.autoreset_mode = _autoreset_mode(autoreset_mode)
+        self.batch = Batch(self.task, num_envs, threads=threads, max_steps=max_episode_steps)
+        self.num_envs = num_envs
+        self.render_mode = render_mode
+        self.metadata = {"autoreset_mode": self.autoreset_mode, "render_modes": []}
+        self.single_observation_space = observation_space(self.batch.plan)
+        self.single_action_space = action_space(self.batch.act_size)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+
+    @property
+    def threads(self) -> int:
+        """How many threads step the worlds."""
+        return self.batch.crew.threads
+
+    @property
+    def observations(self) -> FloatArray:
+        """The present observations (n, obs), for example after `restore`."""
+        return self.batch.worlds.obs.copy()
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,  # type: ignore[override]  # as SyncVectorEnv allows
+        options: dict[str, Any] | None = None,
+    ) -> tuple[FloatArray, Infos]:
+        """Begin new episodes; world i gets seed + i, or the i-th of the seeds; None continues its stream.
+
+        `options={"reset_mask": mask}` with mask (n,) of bool resets some worlds only.
+        """
+        seeds = self._seeds(seed)
+        mask = self._mask(options)
+        for row in np.flatnonzero(mask):
+            value = seeds[row]
+            if value is None and self.batch.worlds.phase[row] == UNBORN:
+                value = int(self.np_random.integers(2**32))
+            if value is not None:
+                self.batch.seed(int(row), value)
+        self.batch.reset(mask)
+        return self.observations, {}
+
+    def step(self, actions: ArrayLike) -> tuple[FloatArray, FloatArray, BoolArray, BoolArray, Infos]:  # type: ignore[override]  # wider than the base: anything array-like
+        """Advance every world by its action of actions (n, act); the costs are in the infos.
+
+        An episode that ended is begun anew as `autoreset_mode` says: in the next step, whose action is
+        ignored and whose reward is 0, or at once, with the last observation in `infos["final_obs"]`.
+        """
+        checked = self.batch.check_actions(actions)
+        self.batch.expect_running()
+        mode = _MODES[self.autoreset_mode]
+        if mode == DISABLED:
+            self.batch.expect_live()
+        out = self.batch.step(checked, autoreset=mode)
+        return out.obs, out.reward, out.terminated, out.truncated, self._infos(out)
+
+    def peek(
+        self,
+        alternatives: ArrayLike | Sequence[Policy],
+        *,
+        horizon: int | None = None,
+        gamma: float = 1.0,
+        components: bool = False,
+    ) -> tuple[FloatArray, FloatArray] | tuple[FloatArray, FloatArray, dict[str, FloatArray]]:
+        """Tell reward (k, n) and cost (k, n) of k alternatives from here, without advancing any world.
+
+        Alternatives are actions (k, n, act), judged by one step, or with `horizon` k policies (functions from
+        observations (n, obs) to actions (n, act)), whose rewards and costs are summed with discount `gamma`
+        over so many steps or to the end of the episode. `components=True` adds the costs by name.
+        A world whose episode is over brings 0.
+        """
+        self.batch.expect_running()
+        if horizon is None:
+            found = self.batch.peek(self.batch.check_actions(_as_actions(alternatives), alternatives=True))
+        else:
+            policies = _as_policies(alternatives)
+            if horizon < 1:
+                raise InputError(f"expected horizon >= 1, actually: {horizon}")
+            found = self.batch.roll(policies, horizon=horizon, gamma=gamma)
+        reward, cost, parts = found
+        if not components:
+            return reward, cost
+        return reward, cost, {f"cost_{name}": parts[..., c] for c, name in enumerate(self.task.cost_names)}
+
+    def snapshot(self) -> list[bytes]:
+        """Capture every world completely, a piece of bytes each."""
+        return [self.batch.snapshot(row) for row in range(self.num_envs)]
+
+    def restore(self, snapshots: Sequence[bytes]) -> None:
+        """Put the worlds back; they continue bit for bit. A refused snapshot changes nothing."""
+        self.batch.restore(snapshots)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Stop the threads."""
+        self.batch.close()
+
+    def _infos(self, out: Outcome) -> Infos:
+        everywhere = np.ones(self.num_envs, dtype=np.bool_)
+        infos: Infos = {"cost": out.cost, "goal_met": out.goal_met, "unstable": out.unstable}
+        for c, name in enumerate(self.task.cost_names):
+            infos[f"cost_{name}"] = np.ascontiguousarray(out.components[:, c])
+        for key in list(infos):
+            infos[f"_{key}"] = everywhere
+        if self.autoreset_mode is AutoresetMode.SAME_STEP:
+            ended = out.terminated | out.truncated
+            if ended.any():
+                final = np.full(self.num_envs, None, dtype=object)
+                for row in np.flatnonzero(ended):
+                    final[row] = out.final_obs[row]
+                last = {key: ended if key[0] == "_" else value for key, value in infos.items()}
+                infos |= {"final_obs": final, "_final_obs": ended, "final_info": last, "_final_info": ended}
+        return infos
+
+    def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
+        if seed is None:
+            return [None] * self.num_envs
+        if isinstance(seed, int | np.integer):
+            first = check_seed(int(seed))
+            super().reset(seed=first)
+            return [check_seed(first + row) for row in range(self.num_envs)]
+        seeds = list(seed)
+        if len(seeds) != self.num_envs:
+            raise InputError(f"expected {self.num_envs} seeds, actually: {len(seeds)}")
+        return [None if value is None else check_seed(value) for value in seeds]
+
+    def _mask(self, options: dict[str, Any] | None) -> BoolArray:
+        if not options or "reset_mask" not in options:
+            return np.ones(self.num_envs, dtype=np.bool_)
+        mask = np.asarray(options["reset_mask"])
+        if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
+            raise InputError(
+                f"expected a reset_mask of {self.num_envs} booleans, at least one of them true, actually: {mask!r}"
+            )
+        return mask
+
+
+def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
+    if isinstance(mode, AutoresetMode):
+        return mode
+    known = {m.value: m for m in AutoresetMode}
+    if mode not in known:
+        raise InputError(f'there is no autoreset mode "{mode}"; {did_you_mean(str(mode), known)}')
+    return known[mode]
+
+
+def _as_actions(alternatives: ArrayLike | Sequence[Policy]) -> ArrayLike:
+    if isinstance(alternatives, Sequence) and any(callable(item) for item in alternatives):
+        raise InputError("policies need a horizon; pass peek(policies, horizon=1) for one step")
+    return alternatives  # type: ignore[return-value]  # what is left is array-like
+
+
+def _as_policies(alternatives: ArrayLike | Sequence[Policy]) -> list[Callable[[FloatArray], ArrayLike]]:
+    if not isinstance(alternatives, Sequence) or not alternatives or not all(map(callable, alternatives)):
+        raise InputError(
+            "with a horizon, expected a list of policies: functions from observations to actions"
+        )
+    return list(alternatives)  # type: ignore[arg-type]  # each is callable

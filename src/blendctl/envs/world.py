@@ -1,0 +1,127 @@
+"""Build one MuJoCo model from a task: robots and objects, without what touches nothing.
+
+Goal and hazards are not bodies: they would cost physics time and change nothing. Where things
+stand differs from world to world and is written into the model's arrays later, so one model
+serves every layout.
+
+The settings keep today's MuJoCo close to the 2.3.3 that the recordings were made with: a tight
+solver tolerance, the old convex collision routines, and a torque scale of sqrt(150) on the
+gremlins' welds (2.3.3 regularised a weld's rotation with the translational inverse weight, and a
+gremlin's inertia is 1/150 of its mass).
+"""
+
+from __future__ import annotations
+
+import math
+
+import mujoco
+
+from blendctl.envs.robots import ROBOT_PARTS
+from blendctl.envs.tasks import Buttons, Gremlins, Objects, Pillars, PushBox, Task, Vases
+
+__all__ = ["build_model", "contact_kinds", "start_height", "body_name"]
+
+PILLAR_HALF_HEIGHT = 0.5  # m
+VASE_SINK = 4e-5  # m, how deep a vase starts inside the floor
+
+
+def start_height(kind: Objects) -> float:
+    """Height of the centre of a solid object at the start, in metres."""
+    match kind:
+        case Vases(half=half):
+            return half - VASE_SINK
+        case Gremlins(half=half) | PushBox(half=half):
+            return half
+        case Pillars():
+            return PILLAR_HALF_HEIGHT
+        case Buttons(radius=radius):
+            return radius
+    return 0.0
+
+
+def body_name(kind: Objects, index: int) -> str:
+    """Name of an object's body in the model."""
+    return f"{kind.name}.{index}"
+
+
+def contact_kinds(task: Task) -> tuple[Objects, ...]:
+    """The kinds whose touching by the robot must be known: each object gets a contact sensor."""
+    return tuple(
+        kind
+        for kind in task.objects
+        if (kind.constrained and isinstance(kind, Vases | Pillars | Gremlins | PushBox))
+        or (isinstance(kind, Buttons) and task.reward == "button")
+    )
+
+
+def build_model(task: Task) -> mujoco.MjModel:
+    """Compile the model of a task; objects stand in a row until a layout places them."""
+    model = mujoco.MjModel.from_xml_string(model_xml(task))
+    flags = mujoco.mjtDisableBit
+    model.opt.disableflags |= int(flags.mjDSBL_NATIVECCD)
+    # up to 3.x several contact points per convex pair are an option that is off by default
+    model.opt.disableflags |= int(getattr(flags, "mjDSBL_MULTICCD", 0))
+    return model
+
+
+def model_xml(task: Task) -> str:
+    """Write the model as MuJoCo XML: robot, sliding objects, gremlins, their mocap bodies, fixed objects."""
+    robot = ROBOT_PARTS[task.robot]
+    free, mocap, welds, fixed = [], [], [], []
+    place = 10.0
+    for kind in task.sighted:
+        for index in range(kind.count):
+            name, place = body_name(kind, index), place + 2.0
+            at = f'name="{name}" pos="{place} 0 {start_height(kind)!r}"'
+            match kind:
+                case Vases(half=half, density=density) | Gremlins(half=half, density=density):
+                    free.append(f"<body {at}><freejoint/>{_box(half, half, density)}</body>")
+                case PushBox(half=half, density=density):
+                    columns = "".join(
+                        _box(half / 2, half, density, pos=f"{x * half!r} {y * half!r} 0")
+                        for x, y in ((1, 1), (-1, 1), (1, -1), (-1, -1))
+                    )
+                    free.append(f"<body {at}><freejoint/>{_box(half, half, density)}{columns}</body>")
+                case Pillars(radius=radius):
+                    size = f"{radius!r} {PILLAR_HALF_HEIGHT!r}"
+                    fixed.append(f'<body {at}><geom type="cylinder" size="{size}"/></body>')
+                case Buttons(radius=radius):
+                    fixed.append(f'<body {at}><geom type="sphere" size="{radius!r}"/></body>')
+            if isinstance(kind, Gremlins):
+                mocap.append(f'<body name="{name}.mocap" mocap="true"/>')
+                welds.append(
+                    f'<weld body1="{name}.mocap" body2="{name}" solref="0.02 1.5" '
+                    f'torquescale="{math.sqrt(150.0)!r}"/>'
+                )
+    ball = f'<ballquat joint="{robot.ball}"/><ballangvel joint="{robot.ball}"/>' if robot.ball else ""
+    contacts = "".join(
+        f'<contact subtree1="agent" body2="{body_name(kind, index)}" data="found"/>'
+        for kind in contact_kinds(task)
+        for index in range(kind.count)
+    )
+    return f"""
+<mujoco model="{task.robot}">
+  <compiler angle="radian"/>
+  <option timestep="{robot.timestep}" tolerance="1e-12" integrator="Euler" solver="Newton" iterations="100"/>
+  <default><geom condim="6" density="{robot.density}"/></default>
+  <worldbody>
+    <geom name="floor" type="plane" size="3.5 3.5 0.1"/>
+    <body name="agent" pos="0 0 {robot.height}">{robot.body}
+    </body>
+    {"".join(free)}
+    {"".join(mocap)}
+    {"".join(fixed)}
+  </worldbody>
+  <equality>{"".join(welds)}</equality>
+  <actuator>{robot.actuator}
+  </actuator>
+  <sensor>
+    <accelerometer site="agent"/><velocimeter site="agent"/><gyro site="agent"/><magnetometer site="agent"/>
+    {ball}{contacts}
+  </sensor>
+</mujoco>"""
+
+
+def _box(half: float, half_height: float, density: float, *, pos: str = "0 0 0") -> str:
+    size = f"{half!r} {half!r} {half_height!r}"
+    return f'<geom type="box" pos="{pos}" size="{size}" density="{density!r}"/>'
