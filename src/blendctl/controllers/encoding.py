@@ -1,0 +1,262 @@
+"""What a network sees: the encoding that turns a raw observation into a network's input.
+
+The raw lidar of Safety Gym hides what matters most. A hazard's edge lies between the readings 0.92 and
+0.94, and direction is smeared over three bins. Both can be undone: an object at distance d and angle
+(b + f) * w gives s = 1 - d/3 to bin b, f*s to bin b+1 and (1-f)*s to bin b-1, so from the largest bin and its
+two neighbours distance and angle come back exactly, unless a second object overwrites a neighbour; then they
+still bound f from both sides. An `Encoding` says which of these views a network gets. It is plain data,
+saved beside the weights, so that a loaded network always sees what it was trained on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from blendctl.compiled import compiled
+from blendctl.errors import FileFormatError, InputError
+
+__all__ = ["Encoding", "Lidar", "Ahead", "identity_encoding"]
+
+ROBOT_CLIP = 5.0  # scaled robot readings beyond this say "an impact", no more
+OBJECT_VIEWS = 6  # x, y, distance, cosine, sine, ambiguity of the angle
+PAIR_VIEWS = (
+    7  # x, y, distance, cosine, sine of the line between two objects, and its angle to the line of sight
+)
+
+
+@dataclass(frozen=True)
+class Lidar:
+    """One lidar ring in the observation.
+
+    Parameters
+    ----------
+    kind: what it sees, e.g. "hazards".
+    start: index of its first bin in the observation.
+    bins: number of bins around the robot.
+    objects: how many of the nearest objects to decode (0: none).
+    radius: distance (m) from an object's centre at which something happens: a cost, a goal.
+    """
+
+    kind: str
+    start: int
+    bins: int = 16
+    objects: int = 1
+    radius: float = 0.2
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """A margin to each decoded object's radius, `time` seconds ahead at the present velocity.
+
+    The view is clip((radius - distance) / width, -1, 1), once for each bound of the object's angle.
+    """
+
+    time: float
+    width: float
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Map raw observations (n, observation_size) to network inputs (n, size).
+
+    >>> encoding = Encoding(observation_size=19, robot_scale=(1.0, 1.0, 1.0), lidars=(Lidar("goal", 3),))
+    >>> encoding.size
+    41
+    >>> observation = np.zeros(19)
+    >>> observation[3:6] = 0.2, 0.8, 0.6  # largest bin 1, so the angle is (1 + 0.6/0.8) * 2 pi/16
+    >>> x, y, distance = encoding(observation)[35:38]
+    >>> print(f"{np.hypot(x, y):.3f} {np.arctan2(y, x) / (2 * np.pi / 16):.3f}")
+    0.600 1.750
+    """
+
+    observation_size: int
+    robot_scale: tuple[float, ...]  # gain of each entry that belongs to no lidar, in order
+    lidars: tuple[Lidar, ...] = ()
+    pairs: tuple[
+        tuple[int, int], ...
+    ] = ()  # (from, to): lidars whose nearest objects are related to each other
+    ahead: tuple[Ahead, ...] = ()
+    near: bool = True  # add clip((l - 0.85) * 10, 0, 2): the last 45 cm of the lidar, enlarged
+    velocity: int = -1  # index of forward and sideways velocity (m/s); -1: none
+    max_distance: float = 3.0  # where the lidar reads 0 (m)
+    size: int = field(init=False)  # number of inputs that a network with this encoding has
+    plan: tuple[Any, ...] = field(
+        init=False, repr=False, compare=False
+    )  # the encoding as the kernel takes it
+
+    def __post_init__(self) -> None:
+        covered = np.zeros(self.observation_size, np.int64)
+        for lidar in self.lidars:
+            if lidar.start < 0 or lidar.start + lidar.bins > self.observation_size or lidar.bins < 4:
+                raise InputError(
+                    f"lidar {lidar.kind!r} covers entries {lidar.start} to {lidar.start + lidar.bins}; "
+                    f"allowed: at least 4 bins, inside an observation of {self.observation_size}"
+                )
+            covered[lidar.start : lidar.start + lidar.bins] += 1
+        if covered.max(initial=0) > 1:
+            raise InputError("two lidars share entries of the observation; give each its own range")
+        robot = np.flatnonzero(covered == 0)
+        if len(robot) != len(self.robot_scale):
+            raise InputError(
+                f"robot_scale has {len(self.robot_scale)} gains, but {len(robot)} of {self.observation_size} "
+                "entries belong to no lidar; give one gain for each of these"
+            )
+        if any(
+            not 0 <= i < len(self.lidars) or self.lidars[i].objects < 1 for pair in self.pairs for i in pair
+        ):
+            raise InputError(
+                f"pairs {self.pairs} must name lidars (0 to {len(self.lidars) - 1}) that decode an object"
+            )
+        if self.velocity + 2 > self.observation_size:
+            raise InputError(
+                f"velocity index {self.velocity} lies outside an observation of {self.observation_size}"
+            )
+        rings = sum(r.bins * (2 if self.near else 1) for r in self.lidars)
+        objects = sum(r.objects for r in self.lidars) * (OBJECT_VIEWS + 2 * len(self.ahead))
+        plan = (
+            robot,
+            np.array(self.robot_scale, np.float64),
+            np.array([[r.start, r.bins, r.objects] for r in self.lidars], np.int64).reshape(-1, 3),
+            np.array([r.radius for r in self.lidars], np.float64),
+            np.array(self.pairs, np.int64).reshape(-1, 2),
+            np.array([[a.time, a.width] for a in self.ahead], np.float64).reshape(-1, 2),
+            self.near,
+            self.velocity,
+            self.max_distance,
+        )
+        object.__setattr__(self, "plan", plan)
+        object.__setattr__(self, "size", len(robot) + rings + objects + PAIR_VIEWS * len(self.pairs))
+
+    def __call__(self, observations: ArrayLike) -> NDArray[np.float32]:
+        """Encode one row (observation_size,) or a batch (n, observation_size)."""
+        raw = np.asarray(observations, np.float64)
+        if raw.shape[-1:] != (self.observation_size,) or raw.ndim not in (1, 2):
+            raise InputError(
+                f"observation has shape {raw.shape}; allowed: ({self.observation_size},) or "
+                f"(n, {self.observation_size}). Does this controller belong to this world?"
+            )
+        out = np.empty((1 if raw.ndim == 1 else len(raw), self.size), np.float32)
+        encode(np.ascontiguousarray(raw.reshape(len(out), -1)), out, *self.plan)
+        return out[0] if raw.ndim == 1 else out
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the encoding as plain JSON data."""
+        data = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        data["lidars"] = [asdict(ring) for ring in self.lidars]
+        data["ahead"] = [asdict(view) for view in self.ahead]
+        return data
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Encoding:
+        """Rebuild an encoding from `to_dict`; refuse anything else."""
+        try:
+            known = {f.name for f in fields(cls) if f.init}
+            if set(data) != known:
+                raise ValueError(f"fields {sorted(set(data) ^ known)} are missing or unknown")
+            return cls(
+                **data
+                | {
+                    "robot_scale": tuple(float(g) for g in data["robot_scale"]),
+                    "lidars": tuple(Lidar(**ring) for ring in data["lidars"]),
+                    "pairs": tuple((int(a), int(b)) for a, b in data["pairs"]),
+                    "ahead": tuple(Ahead(**a) for a in data["ahead"]),
+                }
+            )
+        except (TypeError, ValueError, KeyError) as error:
+            raise FileFormatError(f"the encoding cannot be read: {error}") from error
+
+
+def identity_encoding(observation_size: int) -> Encoding:
+    """Give the encoding that passes the observation on as it is (clipped at ±5)."""
+    return Encoding(observation_size, robot_scale=(1.0,) * observation_size)
+
+
+@compiled
+def encode(
+    raw: NDArray[np.float64],  # (n, observation_size)
+    out: NDArray[np.float32],  # (n, size)
+    robot: NDArray[np.int64],
+    gains: NDArray[np.float64],
+    rings: NDArray[np.int64],  # (lidars, 3): start, bins, objects
+    radii: NDArray[np.float64],  # (lidars,)
+    pairs: NDArray[np.int64],  # (pairs, 2)
+    ahead: NDArray[np.float64],  # (views, 2): time, width
+    near: bool,
+    velocity: int,
+    max_distance: float,
+) -> None:
+    """Write the encoded rows to `out`."""
+    nearest = np.zeros((len(rings), 2))  # x, y of each ring's nearest object (m, robot's frame)
+    for row in range(len(raw)):
+        at = 0
+        for k in range(len(robot)):
+            out[row, at] = min(max(raw[row, robot[k]] * gains[k], -ROBOT_CLIP), ROBOT_CLIP)
+            at += 1
+        vx = raw[row, velocity] if velocity >= 0 else 0.0
+        vy = raw[row, velocity + 1] if velocity >= 0 else 0.0
+        for ring in range(len(rings)):
+            start, bins, objects = rings[ring]
+            angle_of_bin = 2.0 * np.pi / bins
+            for k in range(bins):
+                out[row, at + k] = raw[row, start + k]
+            at += bins
+            if near:
+                for k in range(bins):
+                    out[row, at + k] = min(max((raw[row, start + k] - 0.85) * 10.0, 0.0), 2.0)
+                at += bins
+            first = -1
+            for which in range(objects):
+                peak, reading = 0, -1.0
+                for k in range(bins):
+                    apart = abs(k - first)
+                    # A second object is looked for away from the first one's three bins.
+                    if first >= 0 and min(apart, bins - apart) <= 1:
+                        continue
+                    if raw[row, start + k] > reading:
+                        peak, reading = k, raw[row, start + k]
+                if which == 0:
+                    first = peak
+                seen = reading > 1e-9
+                low, high = 0.0, 1.0  # bounds of f, the angle's fraction within its bin
+                if seen:
+                    low = min(max(1.0 - raw[row, start + (peak - 1) % bins] / reading, 0.0), 1.0)
+                    high = min(max(raw[row, start + (peak + 1) % bins] / reading, low), 1.0)
+                distance = max_distance * (1.0 - reading) if seen else max_distance
+                angle = (peak + 0.5 * (low + high)) * angle_of_bin
+                cosine = np.cos(angle) if seen else 0.0
+                sine = np.sin(angle) if seen else 0.0
+                x, y = distance * cosine, distance * sine
+                if which == 0:
+                    nearest[ring, 0], nearest[ring, 1] = x, y
+                out[row, at] = x
+                out[row, at + 1] = y
+                out[row, at + 2] = distance
+                out[row, at + 3] = cosine
+                out[row, at + 4] = sine
+                out[row, at + 5] = high - low
+                at += OBJECT_VIEWS
+                for bound in (low, high):
+                    edge = (peak + bound) * angle_of_bin
+                    px, py = distance * np.cos(edge), distance * np.sin(edge)
+                    for k in range(len(ahead)):
+                        left = np.hypot(px - vx * ahead[k, 0], py - vy * ahead[k, 0])
+                        margin = (radii[ring] - left) / ahead[k, 1] if seen else -1.0
+                        out[row, at] = min(max(margin, -1.0), 1.0)
+                        at += 1
+        for pair in range(len(pairs)):
+            a, b = pairs[pair]
+            x, y = nearest[b, 0] - nearest[a, 0], nearest[b, 1] - nearest[a, 1]
+            gap = np.hypot(x, y) + 1e-9
+            sight = np.hypot(nearest[a, 0], nearest[a, 1]) + 1e-9
+            out[row, at] = x
+            out[row, at + 1] = y
+            out[row, at + 2] = gap
+            out[row, at + 3] = x / gap
+            out[row, at + 4] = y / gap
+            out[row, at + 5] = (x * nearest[a, 0] + y * nearest[a, 1]) / (gap * sight)
+            out[row, at + 6] = (x * nearest[a, 1] - y * nearest[a, 0]) / (gap * sight)
+            at += PAIR_VIEWS

@@ -1,0 +1,41 @@
+"""The zoo: find and load the trained controllers that ship, or one from a path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from blendctl.controllers.network import NetworkController
+from blendctl.controllers.saved import read_controller
+from blendctl.errors import InputError, did_you_mean
+
+__all__ = ["load", "zoo_names", "ZOO"]
+
+ZOO = Path(__file__).parent / "zoo"
+
+
+def zoo_names() -> list[str]:
+    """List what ships, as names that `load` takes: "PointGoal1/ppo"."""
+    return sorted(_names())
+
+
+def _names() -> Iterator[str]:
+    for path in ZOO.glob("*/*.safetensors"):
+        yield f"{path.parent.name}/{path.stem}"
+
+
+def load(name: str | Path) -> NetworkController:
+    """Load a controller: a zoo name such as "PointGoal1/ppo", or the path of a .safetensors file.
+
+    A run directory of `blendctl train` works too: its latest controller is taken.
+    """
+    path = Path(name)
+    if str(name) in _names():
+        return read_controller(ZOO / f"{name}.safetensors")
+    if path.is_dir() and (path / "controller.safetensors").is_file():
+        return read_controller(path / "controller.safetensors")
+    if path.is_file() or path.suffix == ".safetensors":
+        return read_controller(path)
+    shipped = zoo_names()
+    hint = did_you_mean(str(name), shipped) if shipped else "the zoo is empty"
+    raise InputError(f'there is no controller "{name}", neither in the zoo nor as a file; {hint}')

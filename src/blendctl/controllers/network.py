@@ -1,0 +1,125 @@
+"""A trained controller run without torch: actor, critics and context networks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from blendctl.controllers.dense import Dense
+from blendctl.controllers.encoding import Encoding
+from blendctl.errors import InputError, StateError
+
+__all__ = ["NetworkController", "ContextNetwork"]
+
+Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class ContextNetwork:
+    """Predict reward and cost that an action brings, for the next step and for longer views.
+
+    Outputs come in pairs (reward, cost), one pair per horizon: sums over that many steps, discounted, where
+    the controller drives on after the action. Horizon 1 is the next step alone.
+    """
+
+    network: Dense  # inputs: encoding.size + action_size * len(action_gains)
+    encoding: Encoding
+    action_gains: tuple[
+        float, ...
+    ]  # each adds clip(action * gain, -1, 1): where small actions saturate, gain > 1
+    horizons: tuple[int, ...]
+    discount: float
+    scale: Array  # (2 * horizons,) standard deviation of each target
+    shift: Array  # (2 * horizons,) mean of each target
+
+    def __call__(self, observations: NDArray[np.float64], actions: NDArray[np.float64]) -> Array:
+        """Give (n, 2 * horizons) for observations (n, observation_size) and actions (n, action_size)."""
+        inputs = np.concatenate([self.encoding(observations), self.action_views(actions)], axis=1)
+        raw = self.network.row(inputs[0])[None] if len(inputs) == 1 else self.network.batch(inputs)
+        return np.asarray(raw * self.scale + self.shift, np.float32)
+
+    def action_views(self, actions: NDArray[np.float64]) -> Array:
+        """Give what the network sees of actions (n, action_size)."""
+        views = [np.clip(actions * gain, -1.0, 1.0) for gain in self.action_gains]
+        return np.concatenate(views, axis=1).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class NetworkController:
+    """A trained stochastic controller with its critics and context networks.
+
+    Every method takes one observation (observation_size,) or a batch (n, observation_size), and gives
+    one result or n of them.
+    """
+
+    name: str
+    encoding: Encoding
+    actor: Dense  # -> mean action
+    log_std: Array  # (action_size,)
+    critic: Dense  # -> discounted return
+    cost_critic: Dense  # -> discounted cost
+    context: ContextNetwork | None = None
+    card: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def observation_size(self) -> int:
+        """Entries of an observation."""
+        return self.encoding.observation_size
+
+    @property
+    def action_size(self) -> int:
+        """Entries of an action, each in [-1, 1]."""
+        return self.actor.outputs
+
+    def act(self, observation: ArrayLike, rng: np.random.Generator | None = None) -> NDArray[np.float64]:
+        """Give the action, in [-1, 1]: the mean, or with `rng` a draw from the policy."""
+        inputs = self.encoding(observation)
+        mean = self.actor.row(inputs) if inputs.ndim == 1 else self.actor.batch(inputs)
+        action = mean.astype(np.float64)
+        if rng is not None:
+            action += np.exp(self.log_std) * rng.standard_normal(action.shape)
+        return np.clip(action, -1.0, 1.0)
+
+    def value(self, observation: ArrayLike) -> NDArray[np.float64]:
+        """Estimate the discounted return of driving on from here, a number or (n,)."""
+        return self._scalar(self.critic, observation)
+
+    def cost_value(self, observation: ArrayLike) -> NDArray[np.float64]:
+        """Estimate the discounted cost of driving on from here, a number or (n,)."""
+        return self._scalar(self.cost_critic, observation)
+
+    def predict(
+        self, observation: ArrayLike, action: ArrayLike, *, horizon: int = 1
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Predict (reward, cost) of an action, numbers or (n,) each.
+
+        `horizon` 1 is the next step; a longer one gives discounted sums when this controller drives on.
+        """
+        context = self.context
+        if context is None:
+            raise StateError(
+                f"controller {self.name!r} has no context networks; train them with: blendctl train-context"
+            )
+        if horizon not in context.horizons:
+            raise InputError(
+                f"horizon {horizon} was not trained; allowed: {', '.join(map(str, context.horizons))}"
+            )
+        observations = np.asarray(observation, np.float64)
+        actions = np.asarray(action, np.float64)
+        if actions.shape != (*observations.shape[:-1], self.action_size):
+            raise InputError(
+                f"action has shape {actions.shape}; expected {(*observations.shape[:-1], self.action_size)}, "
+                f"one action per observation of shape {observations.shape}"
+            )
+        out = context(np.atleast_2d(observations), np.atleast_2d(actions)).astype(np.float64)
+        column = 2 * context.horizons.index(horizon)
+        reward, cost = out[:, column], out[:, column + 1]
+        return (reward[0], cost[0]) if observations.ndim == 1 else (reward, cost)
+
+    def _scalar(self, network: Dense, observation: ArrayLike) -> NDArray[np.float64]:
+        inputs = self.encoding(observation)
+        out = network.row(inputs)[0] if inputs.ndim == 1 else network.batch(inputs)[:, 0]
+        return np.asarray(out, np.float64)[()]

@@ -1,0 +1,23 @@
+"""PPO, TRPO, CPO, PPO-Lagrangian and TRPO-Lagrangian on worlds in lock-step; needs torch."""
+
+from blendctl.errors import MissingExtraError
+
+try:
+    import torch as _torch  # noqa: F401  # the one place that tells which extra is missing
+except ImportError as error:
+    raise MissingExtraError("torch", extra="train") from error
+
+from blendctl.training.config import ALGORITHMS, SAFE_ALGORITHMS, TrainConfig, default_config
+from blendctl.training.run import Run
+from blendctl.training.trainer import Record, Trainer, make_worlds
+
+__all__ = [
+    "ALGORITHMS",
+    "SAFE_ALGORITHMS",
+    "TrainConfig",
+    "default_config",
+    "Trainer",
+    "Record",
+    "Run",
+    "make_worlds",
+]

@@ -1,0 +1,94 @@
+"""CPO: constrained policy optimisation (Achiam et al. 2017)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from blendctl.training.algorithm import Metrics
+from blendctl.training.clipped import standardised
+from blendctl.training.config import TrainConfig
+from blendctl.training.critics import fit_critics
+from blendctl.training.dual import solve_dual
+from blendctl.training.policy import Policy
+from blendctl.training.rollout import Batch
+from blendctl.training.trust_region import (
+    conjugate_gradient,
+    fisher_product,
+    gradient,
+    line_search,
+    mean_divergence,
+    surrogate,
+)
+
+__all__ = ["CPO"]
+
+
+class CPO:
+    """Maximise the return in a trust region of policies whose cost, to first order, keeps its limit."""
+
+    def __init__(self, policy: Policy, config: TrainConfig) -> None:
+        self.policy = policy
+        self.config = config
+        self.optimisers = {
+            "critics": torch.optim.Adam(policy.value_parameters(), lr=config.value_lr, eps=1e-5)
+        }
+
+    def update(self, batch: Batch, rng: np.random.Generator) -> Metrics:
+        """Improve policy and critics from one rollout."""
+        moved = self.constrained_step(batch)
+        fitted = fit_critics(
+            self.policy, self.optimisers["critics"], batch=batch, config=self.config, rng=rng
+        )
+        return moved | fitted
+
+    def constrained_step(self, batch: Batch) -> Metrics:
+        """Solve the quadratic model of the constrained problem, then search along its solution."""
+        policy, config = self.policy, self.config
+        gain = standardised(batch.advantages)
+        # Centred, not scaled: its size is what ties it to the limit.
+        harm = batch.cost_advantages - batch.cost_advantages.mean()
+        # Cost per step above its limit, the unit of the surrogate of the cost.
+        excess = (batch.episode_cost - config.cost_limit) / batch.episode_length
+
+        g = gradient(surrogate(policy, batch, gain) + config.entropy * policy.entropy(), policy)
+        b = gradient(surrogate(policy, batch, harm), policy)
+        product = fisher_product(policy, batch, rows=config.fisher_rows, damping=config.damping)
+        v = conjugate_gradient(product, g, steps=config.cg_steps)  # H⁻¹ g
+        w = conjugate_gradient(product, b, steps=config.cg_steps)  # H⁻¹ b
+        q, r, s = float(v @ product(v)), float(v @ product(w)), float(w @ product(w))
+        dual = solve_dual(q, r, s, c=excess, delta=config.target_kl)
+        step = -w / dual.lam if dual.case == "recovery" else (v - dual.nu * w) / dual.lam
+
+        gain_before, harm_before = float(gain.mean()), float(harm.mean())
+
+        def accepts() -> bool:
+            if not float(mean_divergence(policy, batch)) <= 1.5 * config.target_kl:
+                return False
+            # While the cost is too high, it must not rise, and the return may be given up.
+            harm_allowed = harm_before + max(-excess, 0.0)
+            if float(surrogate(policy, batch, harm)) > harm_allowed:
+                return False
+            return excess > 0.0 or float(surrogate(policy, batch, gain)) > gain_before
+
+        fraction = line_search(
+            policy, step, accepts=accepts, backtracks=config.backtracks, backtrack=config.backtrack
+        )
+        with torch.no_grad():
+            divergence = float(mean_divergence(policy, batch))
+        cases = {f"case_{name}": float(dual.case == name) for name in ("bound", "inactive", "recovery")}
+        return {
+            "kl": divergence,
+            "step_fraction": fraction,
+            "multiplier": dual.nu,
+            "entropy": float(policy.entropy().detach()),
+        } | cases
+
+    def state(self) -> dict[str, Any]:
+        """CPO has no state besides networks and optimiser."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from `state`: nothing to do."""

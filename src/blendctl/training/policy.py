@@ -1,0 +1,132 @@
+"""The networks that training changes: Gaussian actor, reward critic, cost critic, in torch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from blendctl.controllers import NetworkController
+from blendctl.controllers.dense import Dense
+from blendctl.controllers.encoding import Encoding
+from blendctl.errors import InputError
+
+__all__ = ["Policy", "mlp", "to_dense", "flat", "write_flat"]
+
+
+def mlp(sizes: Iterable[int], *, generator: torch.Generator, last_gain: float = 1.0) -> nn.Sequential:
+    """Build affine layers with tanh between them, orthogonal at the start, the last scaled by `last_gain`."""
+    widths = list(sizes)
+    layers: list[nn.Module] = []
+    for index, (n, m) in enumerate(pairwise(widths)):
+        last = index == len(widths) - 2
+        layer = nn.Linear(n, m)
+        nn.init.orthogonal_(layer.weight, gain=last_gain if last else math.sqrt(2.0), generator=generator)
+        nn.init.zeros_(layer.bias)
+        layers += [layer] if last else [layer, nn.Tanh()]
+    return nn.Sequential(*layers)
+
+
+class Policy(nn.Module):
+    """Actor, reward critic and cost critic, each with its own layers; inputs are encoded observations."""
+
+    def __init__(
+        self,
+        encoding: Encoding,
+        action_size: int,
+        *,
+        hidden: tuple[int, ...],
+        log_std: float,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        self.encoding = encoding
+        sizes = (encoding.size, *hidden)
+        self.actor = mlp((*sizes, action_size), generator=generator, last_gain=0.01)
+        self.log_std = nn.Parameter(torch.full((action_size,), log_std))
+        self.critic = mlp((*sizes, 1), generator=generator)
+        self.cost_critic = mlp((*sizes, 1), generator=generator)
+
+    def policy_parameters(self) -> list[nn.Parameter]:
+        """Give the parameters of the actor and its noise."""
+        return [*self.actor.parameters(), self.log_std]
+
+    def value_parameters(self) -> list[nn.Parameter]:
+        """Give the parameters of both critics."""
+        return [*self.critic.parameters(), *self.cost_critic.parameters()]
+
+    def log_prob(self, mean: Tensor, actions: Tensor) -> Tensor:
+        """Give log-probabilities (n,) of actions (n, action_size) under means (n, action_size)."""
+        z = (actions - mean) * torch.exp(-self.log_std)
+        constant = 0.5 * math.log(2.0 * math.pi) * actions.shape[1]
+        return -0.5 * (z * z).sum(1) - self.log_std.sum() - constant
+
+    def entropy(self) -> Tensor:
+        """Give the entropy of the action noise."""
+        return self.log_std.sum() + 0.5 * math.log(2.0 * math.pi * math.e) * self.log_std.numel()
+
+    def values(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Give reward and cost values, (n,) each."""
+        return self.critic(inputs).squeeze(1), self.cost_critic(inputs).squeeze(1)
+
+    def to_controller(self, name: str) -> NetworkController:
+        """Give the networks as a controller that runs without torch."""
+        return NetworkController(
+            name,
+            self.encoding,
+            to_dense(self.actor),
+            self.log_std.detach().numpy().astype(np.float32),
+            critic=to_dense(self.critic),
+            cost_critic=to_dense(self.cost_critic),
+        )
+
+    def copy_from(self, controller: NetworkController) -> None:
+        """Take over the weights of a trained controller of the same shape."""
+        if controller.encoding != self.encoding:
+            raise InputError(
+                f"controller {controller.name!r} sees its world differently; the encodings must be the same"
+            )
+        pairs = [
+            (self.actor, controller.actor),
+            (self.critic, controller.critic),
+            (self.cost_critic, controller.cost_critic),
+        ]
+        with torch.no_grad():
+            for module, dense in pairs:
+                layers = [layer for layer in module if isinstance(layer, nn.Linear)]
+                if [tuple(layer.weight.T.shape) for layer in layers] != [w.shape for w in dense.weights]:
+                    raise InputError(
+                        f"controller {controller.name!r} has other layer sizes; set hidden to match"
+                    )
+                for layer, weight, bias in zip(layers, dense.weights, dense.biases, strict=True):
+                    layer.weight.copy_(torch.from_numpy(weight.T.copy()))
+                    layer.bias.copy_(torch.from_numpy(bias.copy()))
+            self.log_std.copy_(torch.from_numpy(controller.log_std.copy()))
+
+
+def to_dense(module: nn.Sequential) -> Dense:
+    """Give a torch network as one that runs without torch."""
+    layers = [layer for layer in module if isinstance(layer, nn.Linear)]
+    return Dense(
+        tuple(np.ascontiguousarray(layer.weight.detach().numpy().T, np.float32) for layer in layers),
+        tuple(layer.bias.detach().numpy().astype(np.float32) for layer in layers),
+    )
+
+
+def flat(tensors: Iterable[Tensor]) -> Tensor:
+    """Give tensors as one vector."""
+    return torch.cat([t.reshape(-1) for t in tensors])
+
+
+def write_flat(parameters: Iterable[nn.Parameter], vector: Tensor) -> None:
+    """Write one vector back into parameters."""
+    at = 0
+    with torch.no_grad():
+        for parameter in parameters:
+            count = parameter.numel()
+            parameter.copy_(vector[at : at + count].view_as(parameter))
+            at += count

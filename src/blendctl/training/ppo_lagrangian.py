@@ -1,0 +1,62 @@
+"""PPO-Lagrangian: PPO on return minus multiplier times cost.
+
+The penalised objective is that of Ray et al. (2019), the multiplier's rule that of Stooke et al. (2020).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from blendctl.training.algorithm import Metrics
+from blendctl.training.clipped import clipped_steps, standardised
+from blendctl.training.config import TrainConfig
+from blendctl.training.critics import fit_critics
+from blendctl.training.multiplier import Multiplier
+from blendctl.training.policy import Policy
+from blendctl.training.rollout import Batch
+
+__all__ = ["PPOLagrangian"]
+
+
+class PPOLagrangian:
+    """Climb reward advantage - multiplier * cost advantage; the multiplier holds the cost at its limit."""
+
+    def __init__(self, policy: Policy, config: TrainConfig) -> None:
+        self.policy = policy
+        self.config = config
+        self.multiplier = Multiplier(
+            config.cost_limit,
+            integral=config.multiplier,
+            p=config.multiplier_p,
+            i=config.multiplier_i,
+            d=config.multiplier_d,
+            largest=config.multiplier_max,
+        )
+        self.optimisers = {
+            "policy": torch.optim.Adam(policy.policy_parameters(), lr=config.policy_lr, eps=1e-5),
+            "critics": torch.optim.Adam(policy.value_parameters(), lr=config.value_lr, eps=1e-5),
+        }
+
+    def update(self, batch: Batch, rng: np.random.Generator) -> Metrics:
+        """Improve multiplier, policy and critics from one rollout."""
+        price = self.multiplier.update(batch.episode_cost)
+        # Standardising the whole keeps the price a price: return that one unit of cost is worth.
+        gain = standardised(batch.advantages - price * batch.cost_advantages)
+        moved = clipped_steps(
+            self.policy, self.optimisers["policy"], batch=batch, gain=gain, config=self.config, rng=rng
+        )
+        fitted = fit_critics(
+            self.policy, self.optimisers["critics"], batch=batch, config=self.config, rng=rng
+        )
+        return {"multiplier": price} | moved | fitted
+
+    def state(self) -> dict[str, Any]:
+        """Give the multiplier's state."""
+        return {"multiplier": self.multiplier.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from `state`."""
+        self.multiplier.restore(state["multiplier"])

@@ -1,0 +1,182 @@
+"""The training loop: simulate, learn, yield a record; its state can be saved and continued bit for bit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium.vector import AutoresetMode
+
+from blendctl.controllers import NetworkController
+from blendctl.controllers.encoding import Encoding
+from blendctl.envs import VectorWorld
+from blendctl.errors import StateError
+from blendctl.training.algorithm import Algorithm, Metrics, optimiser_tensors, restore_optimiser
+from blendctl.training.config import TrainConfig
+from blendctl.training.cpo import CPO
+from blendctl.training.policy import Policy
+from blendctl.training.ppo import PPO
+from blendctl.training.ppo_lagrangian import PPOLagrangian
+from blendctl.training.rollout import Driver, Worlds
+from blendctl.training.trpo import TRPO
+from blendctl.training.trpo_lagrangian import TRPOLagrangian
+from blendctl.training.views import views_of
+
+__all__ = ["Trainer", "Record", "make_worlds"]
+
+BUILDERS: dict[str, type[Algorithm]] = {
+    "ppo": PPO,
+    "ppo-lagrangian": PPOLagrangian,
+    "trpo": TRPO,
+    "trpo-lagrangian": TRPOLagrangian,
+    "cpo": CPO,
+}
+LAST_RATE = 0.1  # share of the learning rates left at the end when they are annealed
+
+
+@dataclass(frozen=True)
+class Record:
+    """One update of a run."""
+
+    update: int
+    steps: int  # environment steps so far
+    episode_return: float  # mean of the latest finished episodes; NaN before the first
+    episode_cost: float
+    episode_length: float
+    rollout_cost: float  # cost per episode at this rollout's rate
+    simulate_seconds: float
+    learn_seconds: float
+    metrics: Metrics
+
+    def to_dict(self) -> dict[str, float | int | None]:
+        """Give the record flat, as JSON data; NaN becomes None."""
+        flat = {k: v for k, v in vars(self).items() if k != "metrics"} | self.metrics
+        return {k: None if v != v else v for k, v in flat.items()}
+
+
+def make_worlds(world: str, *, count: int, threads: int) -> VectorWorld:
+    """Make worlds that run in lock-step, with same-step autoreset."""
+    return VectorWorld(world, count, threads=threads, autoreset_mode=AutoresetMode.SAME_STEP)
+
+
+class Trainer:
+    """One training run in memory; `tensors()` and `state()` are all that a resumed run needs."""
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        *,
+        worlds: Worlds | None = None,
+        encoding: Encoding | None = None,
+        action_size: int = 2,
+        episode_length: int = 1000,
+        start_from: NetworkController | None = None,
+    ) -> None:
+        self.config = config
+        torch.set_num_threads(config.threads)
+        encoding = encoding or views_of(config.world, encoding=config.encoding).policy
+        self.worlds: Worlds = worlds or make_worlds(config.world, count=config.worlds, threads=config.threads)
+        self.policy = Policy(
+            encoding,
+            action_size,
+            hidden=config.hidden,
+            log_std=config.log_std,
+            generator=torch.Generator().manual_seed(config.seed),
+        )
+        if start_from is not None:
+            self.policy.copy_from(start_from)
+        self.algorithm = BUILDERS[config.algo](self.policy, config)  # type: ignore[call-arg]  # a protocol has no init
+        self.driver = Driver(self.worlds, self.policy, episode_length=episode_length, seed=config.seed)
+        self.rng = np.random.default_rng([config.seed, 2])  # minibatches
+        self.update = 0
+        self.steps = 0
+
+    def records(self) -> Iterator[Record]:
+        """Train until `config.steps`; yield a record after each update. A run that diverges raises."""
+        config = self.config
+        while self.steps < config.steps:
+            started = time.perf_counter()
+            batch = self.driver.rollout(config.rollout, discount=config.discount, gae=config.gae)
+            simulated = time.perf_counter()
+            self._set_rates()
+            metrics = self.algorithm.update(batch, self.rng)
+            self.update += 1
+            self.steps += config.batch
+            self._check(metrics)
+            returned, cost, length = self.driver.episodes.means()
+            yield Record(
+                self.update,
+                self.steps,
+                returned,
+                cost,
+                episode_length=length,
+                rollout_cost=batch.episode_cost,
+                simulate_seconds=simulated - started,
+                learn_seconds=time.perf_counter() - simulated,
+                metrics=metrics,
+            )
+
+    def _set_rates(self) -> None:
+        done = min(self.steps / self.config.steps, 1.0)
+        factor = 1.0 - (1.0 - LAST_RATE) * done if self.config.anneal else 1.0
+        rates = {"policy": self.config.policy_lr, "critics": self.config.value_lr}
+        for name, optimiser in self.algorithm.optimisers.items():
+            for group in optimiser.param_groups:
+                group["lr"] = rates[name] * factor
+
+    def _check(self, metrics: Metrics) -> None:
+        numbers = [*metrics.values(), *(float(p.detach().abs().max()) for p in self.policy.parameters())]
+        if not np.isfinite(numbers).all():
+            raise StateError(
+                f"training diverged at step {self.steps:,} (NaN or infinity in networks or metrics); "
+                "try a smaller policy_lr, value_lr or target_kl"
+            )
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Give networks, optimisers and worlds as named tensors."""
+        out = {f"policy.{name}": tensor for name, tensor in self.policy.state_dict().items()}
+        for name, optimiser in self.algorithm.optimisers.items():
+            out |= {f"optimiser.{name}.{key}": tensor for key, tensor in optimiser_tensors(optimiser).items()}
+        snapshots = self.worlds.snapshot()
+        out["worlds.bytes"] = torch.frombuffer(bytearray(b"".join(snapshots)), dtype=torch.uint8)
+        out["worlds.sizes"] = torch.tensor([len(s) for s in snapshots], dtype=torch.int64)
+        out["worlds.observations"] = torch.from_numpy(np.array(self.driver.observations, np.float64))
+        out["episodes.running"] = torch.from_numpy(self.driver.episodes.running.copy())
+        return {name: tensor.detach().clone().contiguous() for name, tensor in out.items()}
+
+    def state(self) -> dict[str, Any]:
+        """Give everything else as JSON data."""
+        return {
+            "update": self.update,
+            "steps": self.steps,
+            "algorithm": self.algorithm.state(),
+            "finished": list(self.driver.episodes.finished),
+            "noise_rng": self.driver.rng.bit_generator.state,
+            "batch_rng": self.rng.bit_generator.state,
+        }
+
+    def restore(self, tensors: dict[str, torch.Tensor], state: dict[str, Any]) -> None:
+        """Continue from what `tensors` and `state` gave."""
+
+        def under(prefix: str) -> dict[str, torch.Tensor]:
+            return {key.removeprefix(prefix): t for key, t in tensors.items() if key.startswith(prefix)}
+
+        self.policy.load_state_dict(under("policy."))
+        for name, optimiser in self.algorithm.optimisers.items():
+            restore_optimiser(optimiser, under(f"optimiser.{name}."))
+        data = tensors["worlds.bytes"].numpy().tobytes()
+        ends = np.cumsum(tensors["worlds.sizes"].numpy())
+        starts = np.concatenate([[0], ends[:-1]])
+        self.worlds.restore([data[a:b] for a, b in zip(starts, ends, strict=True)])
+        self.driver.observations = tensors["worlds.observations"].numpy().copy()
+        self.driver.episodes.running = tensors["episodes.running"].numpy().copy()
+        self.driver.episodes.finished.clear()
+        self.driver.episodes.finished.extend((float(a), float(b), float(c)) for a, b, c in state["finished"])
+        self.driver.rng.bit_generator.state = state["noise_rng"]
+        self.rng.bit_generator.state = state["batch_rng"]
+        self.algorithm.restore(state["algorithm"])
+        self.update, self.steps = int(state["update"]), int(state["steps"])
