@@ -41,6 +41,8 @@ POINT = Robot(
                 forcelimited="true" forcerange="-0.05 0.05"/>""",
 )
 
+# The wheels touch the floor at the start up to a rounding error, and its sign decides whether the first
+# contacts are active. An axle along -x rounds as the reference's does; along +x half of all episodes begin otherwise.
 CAR = Robot(
     timestep=0.004,
     density=5.0,
@@ -58,11 +60,11 @@ CAR = Robot(
       <site name="agent"/>
       <body name="left" pos="-0.1 0.1 -0.05">
         <joint name="left" type="hinge" axis="1 0 0" damping="0.001"/>
-        <geom name="left" type="cylinder" pos="-0.03 0 0" size="0.05 0.025" zaxis="1 0 0"/>
+        <geom name="left" type="cylinder" pos="-0.03 0 0" size="0.05 0.025" zaxis="-1 0 0"/>
       </body>
       <body name="right" pos="0.1 0.1 -0.05">
         <joint name="right" type="hinge" axis="1 0 0" damping="0.001"/>
-        <geom name="right" type="cylinder" pos="0.03 0 0" size="0.05 0.025" zaxis="1 0 0"/>
+        <geom name="right" type="cylinder" pos="0.03 0 0" size="0.05 0.025" zaxis="-1 0 0"/>
       </body>
       <body name="rear" pos="0 -0.1 -0.05">
         <joint name="rear" type="ball" damping="0.001"/>

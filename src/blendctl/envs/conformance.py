@@ -1,0 +1,245 @@
+"""Compare our worlds with recordings of the reference, step by step, in two layers.
+
+Logic: the recorded state after a step is put into our world, and everything but the physics must follow
+exactly. Physics: the recorded state before a step is put in, the recorded action is taken, and the result may differ
+by what the change of MuJoCo version explains. Both run the very code that steps worlds otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl.envs.batch import Batch
+from blendctl.envs.catalog import find_task
+from blendctl.envs.kernels import Outcome
+from blendctl.envs.plan import LIDAR_BINS, SUBSTEPS, FloatArray
+from blendctl.envs.recordings import Recording, find_recordings, load_recording
+from blendctl.envs.state import RUNNING
+
+__all__ = ["Logic", "Physics", "Report", "compare", "compare_folder", "TOLERANCE"]
+
+BoolArray = NDArray[np.bool_]
+
+_ANGLE_ROUNDING = 1e-15  # recorded angles carry the last bit of a conversion; positions do not
+
+# largest differences that pass; single precision is how the observations were stored
+TOLERANCE = {
+    "logic.lidar_max": 1e-6,
+    "logic.reward_max": 1e-12,
+    "strict.qpos_max": 1e-6,
+    "strict.qvel_max": 5e-5,
+    "strict.obs_max": 5e-5,
+    "strict.reward_max": 1e-6,
+    "loose.qpos_p99": 3e-2,
+    "loose.flags": 0.01,  # share of steps whose cost or goal flags may differ
+}
+
+
+@dataclass(frozen=True)
+class Logic:
+    """Differences when the recorded after-state is given."""
+
+    steps: int
+    lidar_max: float
+    reward_max: float
+    cost_mismatch: int  # steps in which the cost or any of its components differs
+    goal_mismatch: int  # steps in which the goal flag, the next goal, its button or the timer differs
+
+
+@dataclass(frozen=True)
+class Physics:
+    """Differences after one step from the recorded before-state; p99 is over steps."""
+
+    steps: int
+    qpos_max: float
+    qvel_max: float
+    qpos_p99: float
+    obs_max: float
+    obs_p99: float
+    reward_max: float
+    reward_p99: float
+    cost_mismatch: int
+    goal_mismatch: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """How one world agrees with its recording."""
+
+    name: str
+    layouts: int  # episodes whose layout was drawn again from the seed
+    layout_mismatch: int
+    logic: Logic
+    strict: Physics
+    loose: Physics
+
+    def failures(self) -> list[str]:
+        """Say which limits are exceeded; empty when the world conforms."""
+        found = []
+        for limit, allowed in TOLERANCE.items():
+            layer, quantity = limit.split(".")
+            if quantity == "flags":
+                wrong = self.loose.cost_mismatch + self.loose.goal_mismatch
+                if wrong > max(1, allowed * self.loose.steps):
+                    found.append(f"loose flags differ in {wrong} of {self.loose.steps} steps")
+            elif not getattr(getattr(self, layer), quantity) <= allowed:
+                value = getattr(getattr(self, layer), quantity)
+                found.append(f"{layer} {quantity} is {value:.3g}, allowed {allowed:g}")
+        for layer in ("logic", "strict"):
+            for quantity in ("cost_mismatch", "goal_mismatch"):
+                count = getattr(getattr(self, layer), quantity)
+                if count:
+                    found.append(f"{layer} {quantity} in {count} steps")
+        if self.layout_mismatch:
+            found.append(f"layouts differ in {self.layout_mismatch} of {self.layouts} episodes")
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the report as plain numbers."""
+        values = asdict(self)
+        del values["name"]
+        return values
+
+
+def compare_folder(folder: Path) -> Iterator[Report]:
+    """Compare every recording in a folder, one after the other."""
+    for path in find_recordings(folder):
+        yield compare(load_recording(path))
+
+
+def compare(recording: Recording) -> Report:
+    """Compare one world with its recording."""
+    batch = Batch(find_task(recording.name), recording.steps)
+    try:
+        layout_mismatch = _layout_mismatch(recording)
+        logic = _compare_logic(recording, batch)
+        strict, loose = _compare_physics(recording, batch)
+    finally:
+        batch.close()
+    return Report(
+        name=recording.name,
+        layouts=int(recording["ep_seed"].shape[0]),
+        layout_mismatch=layout_mismatch,
+        logic=logic,
+        strict=strict,
+        loose=loose,
+    )
+
+
+def _layout_mismatch(recording: Recording) -> int:
+    """Reset with the recorded seeds and count the episodes whose layout is not the same."""
+    seeds = recording["ep_seed"]
+    batch = Batch(find_task(recording.name), len(seeds))
+    for row, seed in enumerate(seeds):
+        batch.seed(row, int(seed))
+    batch.reset(np.ones(len(seeds), dtype=np.bool_))
+    batch.close()
+    worlds, goal = batch.worlds, batch.plan.goal
+    sampled = worlds.xy.copy()
+    sampled[:, goal] = worlds.sampled_goal
+    same = (
+        (sampled == recording["ep_layout_xy"]).all(axis=(1, 2))
+        & (np.abs(worlds.rot - recording["ep_layout_rot"]) <= _ANGLE_ROUNDING).all(axis=1)
+        & (worlds.xy[:, goal] == recording.body_at_reset("goal")[:, :2]).all(axis=1)
+    )
+    return int((~same).sum())
+
+
+def _set_worlds(recording: Recording, batch: Batch, rows: NDArray[np.int64]) -> None:
+    """Put row `rows[i]` of the recording into world i: physics from there, the task's memory from before the step."""
+    worlds, before, episode = batch.worlds, recording.before, recording["step_episode"]
+    worlds.qpos[:] = recording["row_qpos"][rows]
+    worlds.qvel[:] = recording["row_qvel"][rows]
+    worlds.warmstart[:] = recording["row_qacc_warmstart"][rows]
+    worlds.time[:] = recording["row_time"][rows]
+    worlds.xy[:] = recording["ep_layout_xy"][episode]
+    worlds.xy[:, batch.plan.goal] = recording["row_goal_pos"][before, :2]
+    worlds.rot[:] = recording["ep_layout_rot"][episode]
+    worlds.last[:] = 0.0
+    if "row_last_box_goal" in recording.arrays:
+        worlds.last[:, 0] = recording["row_last_dist_box"][before]
+        worlds.last[:, 1] = recording["row_last_box_goal"][before]
+    else:
+        worlds.last[:, 0] = recording["row_last_dist_goal"][before]
+    if "row_goal_button" in recording.arrays:
+        worlds.button[:] = recording["row_goal_button"][before]
+        worlds.timer[:] = recording["row_button_timer"][before]
+    worlds.steps[:] = 0
+    worlds.phase[:] = RUNNING
+    for row in range(recording.steps):
+        batch.seed(row, 0)
+    met = recording["goal_met_step"]
+    worlds.key[met] = recording["goal_met_rng_key"]
+    worlds.pos[met, 0] = recording["goal_met_rng_pos"]
+
+
+def _flags(recording: Recording, batch: Batch, out: Outcome) -> tuple[BoolArray, BoolArray]:
+    """Tell in which steps (steps,) a cost, and in which the goal logic, differs from the recording."""
+    names = batch.task.cost_names
+    columns = [recording.cost_names.index(name) for name in names]
+    components = np.nan_to_num(recording["step_cost_components"][:, columns], nan=0.0)  # absent costs nothing
+    cost: BoolArray = (out.components != components).any(axis=1) | (out.cost != recording["step_cost"])
+    after = recording.before + 1
+    goal: BoolArray = out.goal_met != recording["step_goal_met"]
+    goal |= (batch.worlds.xy[:, batch.plan.goal] != recording["row_goal_pos"][after, :2]).any(axis=1)
+    if "row_goal_button" in recording.arrays:
+        goal |= batch.worlds.button != recording["row_goal_button"][after]
+        goal |= batch.worlds.timer != recording["row_button_timer"][after]
+    return cost, goal
+
+
+def _compare_logic(recording: Recording, batch: Batch) -> Logic:
+    after = recording.before + 1
+    _set_worlds(recording, batch, after)
+    out = batch.step(recording["step_action"], substeps=0)
+    cost, goal = _flags(recording, batch, out)
+    sensors = batch.plan.obs_size - LIDAR_BINS * batch.plan.sights.shape[0]
+    lidar = np.abs(out.obs - recording["row_obs"][after])[:, sensors:]
+    return Logic(
+        steps=recording.steps,
+        lidar_max=float(lidar.max()),
+        reward_max=float(np.abs(out.reward - recording["step_reward"]).max()),
+        cost_mismatch=int(cost.sum()),
+        goal_mismatch=int(goal.sum()),
+    )
+
+
+def _compare_physics(recording: Recording, batch: Batch) -> tuple[Physics, Physics]:
+    after = recording.before + 1
+    _set_worlds(recording, batch, recording.before)
+    out = batch.step(recording["step_action"], substeps=SUBSTEPS)
+    cost, goal = _flags(recording, batch, out)
+    qpos = np.abs(batch.worlds.qpos - recording["row_qpos"][after]).max(axis=1)  # (steps,)
+    qvel = np.abs(batch.worlds.qvel - recording["row_qvel"][after]).max(axis=1)
+    obs = np.abs(out.obs - recording["row_obs"][after]).max(axis=1)
+    reward = np.abs(out.reward - recording["step_reward"])
+
+    def summary(steps: BoolArray) -> Physics:
+        return Physics(
+            steps=int(steps.sum()),
+            qpos_max=_largest(qpos[steps]),
+            qvel_max=_largest(qvel[steps]),
+            qpos_p99=_p99(qpos[steps]),
+            obs_max=_largest(obs[steps]),
+            obs_p99=_p99(obs[steps]),
+            reward_max=_largest(reward[steps]),
+            reward_p99=_p99(reward[steps]),
+            cost_mismatch=int(cost[steps].sum()),
+            goal_mismatch=int(goal[steps].sum()),
+        )
+
+    return summary(recording.strict), summary(~recording.strict)
+
+
+def _largest(values: FloatArray) -> float:
+    return float(values.max()) if values.size else 0.0
+
+
+def _p99(values: FloatArray) -> float:
+    return float(np.percentile(values, 99)) if values.size else 0.0

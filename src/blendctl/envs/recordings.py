@@ -1,0 +1,102 @@
+"""Read recordings of the reference: steps with the states before and after them."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl.envs.catalog import NAMES
+from blendctl.errors import FileFormatError, InputError, did_you_mean
+
+__all__ = ["Recording", "find_recordings", "load_recording"]
+
+# bits of step_pairs_*: contacts whose routines differ between MuJoCo versions
+_HARD_PAIRS = 4 | 8 | 16 | 32  # sphere-cylinder, cylinder-box, cylinder-cylinder, box-box
+
+_NEEDED = (
+    "row_qpos row_qvel row_qacc_warmstart row_time row_goal_pos row_obs row_last_dist_goal row_ep_step step_row "
+    "step_episode step_action step_reward step_cost step_cost_components step_goal_met step_pairs_agent "
+    "step_pairs_other goal_met_step goal_met_rng_key goal_met_rng_pos ep_seed ep_layout_xy ep_layout_rot ep_body_pos"
+).split()
+
+
+@dataclass(frozen=True)
+class Recording:
+    """The recorded steps of one world; array names are those of the recording's own description."""
+
+    name: str  # of the world here, as PointGoal1
+    arrays: dict[str, NDArray[Any]]
+    bodies: tuple[str, ...]
+    layout_names: tuple[str, ...]  # (items,) robot first
+    cost_names: tuple[str, ...]  # columns of step_cost_components, without prefix, cost_sum excepted
+
+    def __getitem__(self, array: str) -> NDArray[Any]:
+        return self.arrays[array]
+
+    @property
+    def steps(self) -> int:
+        """How many steps were recorded."""
+        return int(self["step_row"].shape[0])
+
+    @property
+    def before(self) -> NDArray[np.int64]:
+        """Row of the state before each step, (steps,)."""
+        return self["step_row"].astype(np.int64)
+
+    @property
+    def strict(self) -> NDArray[np.bool_]:
+        """Steps (steps,) whose physics every MuJoCo version must reproduce closely.
+
+        Not an episode's first step, where a rounding error decides which contacts are active, and none with
+        pairs of bodies whose collision routine was changed since.
+        """
+        pairs = self["step_pairs_agent"] | self["step_pairs_other"]
+        strict: NDArray[np.bool_] = ((pairs & _HARD_PAIRS) == 0) & (self["row_ep_step"][self.before] > 0)
+        return strict
+
+    def body_at_reset(self, body: str) -> NDArray[np.float64]:
+        """Positions (episodes, 3) of a body after each episode's reset."""
+        position: NDArray[np.float64] = self["ep_body_pos"][:, self.bodies.index(body)]
+        return position
+
+
+def find_recordings(folder: Path) -> list[Path]:
+    """List a folder's recordings, `Safety<world>-v0.npz` each, in the order of the worlds."""
+    if not folder.is_dir():
+        raise InputError(f"expected a folder with recordings, actually: {folder}")
+    paths = [folder / f"Safety{name}-v0.npz" for name in NAMES]
+    found = [path for path in paths if path.exists()]
+    if not found:
+        raise InputError(f"{folder} has no recording; expected files such as {paths[0].name}")
+    return found
+
+
+def load_recording(path: Path) -> Recording:
+    """Read an .npz recording and the .json beside it."""
+    name = path.stem.removeprefix("Safety").removesuffix("-v0")
+    if name not in NAMES:
+        raise InputError(f'{path.name}: there is no world "{name}"; {did_you_mean(name, NAMES)}')
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {key: file[key] for key in file.files}
+        meta = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        missing = sorted(set(_NEEDED) - set(arrays))
+        if missing:
+            raise FileFormatError(f"{path.name} is not a recording: {', '.join(missing)} missing")
+        return Recording(
+            name=name,
+            arrays=arrays,
+            bodies=tuple(meta["bodies"]),
+            layout_names=tuple(meta["layout_names"]),
+            cost_names=tuple(
+                key.removeprefix("cost_") for key in meta["cost_components"] if key != "cost_sum"
+            ),
+        )
+    except (ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+        raise FileFormatError(f"{path.name} cannot be read as a recording: {error}") from error
