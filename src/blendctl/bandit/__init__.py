@@ -1,0 +1,8 @@
+"""The learner: a multi-objective bandit that knows arrays, and nothing of robots."""
+
+from blendctl.bandit.batch import BanditBatch
+from blendctl.bandit.decision import Decision, DecisionBatch
+from blendctl.bandit.learner import BlendingBandit
+from blendctl.bandit.options import Options
+
+__all__ = ["BlendingBandit", "BanditBatch", "Decision", "DecisionBatch", "Options"]

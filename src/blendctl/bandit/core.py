@@ -1,0 +1,174 @@
+"""The machinery that one learner and a batch of them share: state, input checks, calls of the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from blendctl.bandit import layout
+from blendctl.bandit.options import Options
+from blendctl.bandit.rules import MaximalLoss, Stage
+from blendctl.errors import InputError, StateError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = ["Core", "load_kernels", "seed_words"]
+
+FloatArray = NDArray[np.float64]
+WordArray = NDArray[np.uint64]
+_FLOAT = np.dtype(np.float64)
+
+
+def load_kernels() -> ModuleType:
+    """Import the compiled kernels; numba loads here, when the first learner is made."""
+    from blendctl.bandit import kernels
+
+    return kernels
+
+
+def seed_words(seed: int | None) -> WordArray:
+    """Turn a seed into the generator's state (4,); None takes fresh entropy."""
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0):
+        raise InputError(f"seed must be a whole number >= 0 or None, actually: {seed!r}")
+    return np.random.SeedSequence(seed).generate_state(4, np.uint64).astype(np.uint64)
+
+
+class Core:
+    """Arrays and kernels of B learners with the same options."""
+
+    __slots__ = ("options", "rule", "state", "rng", "config", "compiled_rule", "kernels")
+
+    def __init__(self, options: Options, seeds: Sequence[int | None]) -> None:
+        self.options = options
+        self.kernels = load_kernels()
+        d, m = options.n_features, options.n_objectives
+        self.rule = options.made_rule
+        self.compiled_rule = type(self.rule) is MaximalLoss
+        self.config: FloatArray = options.packed()
+        self.state: FloatArray = np.zeros((len(seeds), layout.learner_size(d, m)))
+        self.root[:, np.arange(d), np.arange(d)] = np.sqrt(options.regularization)
+        self.rng: WordArray = np.stack([seed_words(seed) for seed in seeds])
+
+    @property
+    def root(self) -> FloatArray:
+        """[U Q] of every learner: a view (B, d, d + m)."""
+        d, m = self.options.n_features, self.options.n_objectives
+        return self.state[:, layout.FEEDBACK + m :].reshape(-1, d, d + m)
+
+    def decide(self, features: FloatArray, *, pooled: bool) -> FloatArray:
+        """Decide for features (f, arms, d); returns decision rows (f, ...)."""
+        count, arms, _ = features.shape
+        out = np.empty((count, layout.decision_size(arms, self.options.n_objectives)))
+        if self.compiled_rule:
+            code = self.kernels.decide(self.state, self.rng, self.config, features, out, pooled)
+            if code:
+                self.refuse(features)
+            return out
+        words, head = self.rng.copy(), self.state[:, layout.RESCALED].copy()
+        try:
+            self._decide_by_rule(features, out, pooled=pooled)
+        except BaseException:
+            self.rng[:] = words  # a rule that fails leaves the learner as it was
+            self.state[:, layout.RESCALED] = head
+            raise
+        return out
+
+    def _decide_by_rule(self, features: FloatArray, out: FloatArray, *, pooled: bool) -> None:
+        whitened = np.empty(features.shape)
+        if self.kernels.indices(self.state, self.config, features, out, whitened, pooled):
+            self.refuse(features)
+        count, arms, _ = features.shape
+        m = self.options.n_objectives
+        start = layout.INDICES
+        matrices = out[:, start + 3 * arms :].reshape(count, 2, arms, m)
+        own = np.zeros(count, dtype=np.intp) if pooled else np.arange(count)
+        ucb = matrices[:, 1]
+
+        def normals(n: int) -> FloatArray:
+            draws = np.empty((count, n))
+            self.kernels.normals(self.rng, draws, pooled)
+            return draws
+
+        stage = Stage(
+            ucb=ucb,
+            estimate=matrices[:, 0],
+            width=out[:, start : start + arms],
+            loss=out[:, start + arms : start + 2 * arms],
+            radius=out[:, layout.RADIUS],
+            tolerance=self.options.tie_tolerance * np.abs(ucb).max(axis=(1, 2)),
+            updates=self.state[own, layout.STAGE],
+            feedback_sum=self.state[own, layout.FEEDBACK : layout.FEEDBACK + m],
+            whitened=whitened,
+            normals=normals,
+        )
+        mask = np.asarray(self.rule.candidates(stage))
+        if mask.shape != (count, arms) or mask.dtype != np.bool_ or not mask.any(axis=1).all():
+            raise StateError(
+                f'the rule "{self.rule.name}" must mark at least one arm per decision in a boolean array of shape '
+                f"{(count, arms)}; it gave shape {mask.shape}, type {mask.dtype}"
+            )
+        out[:, start + 2 * arms : start + 3 * arms] = mask
+        self.kernels.settle(self.state, self.rng, out, arms, pooled)
+
+    def update(self, features: FloatArray, feedback: FloatArray, *, pooled: bool) -> None:
+        """Learn from features (f, d) and feedback (f, m), all or nothing."""
+        if self.kernels.update(self.state, self.config, features, feedback, pooled):
+            self.refuse(features, feedback)
+
+    def refuse(self, features: FloatArray, feedback: FloatArray | None = None) -> None:
+        """Raise the error that says what is wrong with an input that a kernel refused."""
+        if feedback is not None and not np.isfinite(feedback).all():
+            raise InputError(
+                f"feedback must be finite, actually: {feedback.squeeze().tolist()}; nothing was learned"
+            )
+        if feedback is not None and np.abs(feedback).max() > layout.LARGEST_FEEDBACK:
+            raise InputError(
+                f"feedback must be at most {layout.LARGEST_FEEDBACK:g} in size, "
+                f"actually: {np.abs(feedback).max():g}; nothing was learned"
+            )
+        if not np.isfinite(features).all():
+            where = np.argwhere(~np.isfinite(features))[0].tolist()
+            raise InputError(
+                f"features must be finite, actually: {features[tuple(where)]} at index {where} "
+                f"of an array of shape {features.shape}"
+            )
+        longest = (
+            np.sqrt(np.square(features / np.abs(features).max()).sum(axis=-1)).max() * np.abs(features).max()
+        )
+        raise InputError(
+            f"a feature vector must be no longer than feature_bound = {self.options.feature_bound:g}, actually: "
+            f"{longest:g}; scale the features, raise feature_bound (and regularization), or pass "
+            f'on_large_feature="rescale"'
+        )
+
+    def array(self, values: ArrayLike, name: str, shape: tuple[int | str, ...]) -> FloatArray:
+        """Convert to a C-contiguous float64 array of that shape; a word in the shape means any number >= 1."""
+        try:
+            given = np.asarray(values)
+            if given.dtype.kind not in "fiub":
+                raise TypeError(f"type {given.dtype}")
+            array = np.array(given, dtype=np.float64, order="C")
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"{name} must be an array of numbers of shape {_words(shape)}: {error}"
+            ) from None
+        fits = array.ndim == len(shape) and all(
+            size >= 1 if isinstance(want, str) else size == want
+            for size, want in zip(array.shape, shape, strict=True)
+        )
+        if not fits:
+            raise InputError(f"{name} must have shape {_words(shape)}, actually: {array.shape}")
+        return array
+
+
+def _words(shape: tuple[int | str, ...]) -> str:
+    return f"({', '.join(str(size) for size in shape)}{',' if len(shape) == 1 else ''})"
+
+
+def is_plain(values: Any) -> bool:
+    """Tell whether an array can go to the kernels as it is."""
+    return type(values) is np.ndarray and values.dtype is _FLOAT and values.flags.carray

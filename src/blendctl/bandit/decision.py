@@ -1,0 +1,165 @@
+"""What the learner decided and why: one decision, or a batch of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl.bandit.layout import ARM, INDICES, RADIUS
+
+__all__ = ["Decision", "DecisionBatch"]
+
+FloatArray = NDArray[np.float64]
+
+
+class DecisionBatch:
+    """Decisions of B learners (or of one learner in B worlds): every array has a leading axis B."""
+
+    __slots__ = ("_row", "_arms", "_objectives")
+
+    def __init__(self, row: FloatArray, arms: int, objectives: int) -> None:
+        self._row = row  # (B, ...) or (...,), laid out as layout.py says; cut into arrays on demand
+        self._arms = arms
+        self._objectives = objectives
+
+    def _vector(self, block: int) -> FloatArray:
+        start = INDICES + block * self._arms
+        return self._row[..., start : start + self._arms]
+
+    def _matrix(self, block: int) -> FloatArray:
+        size = self._arms * self._objectives
+        start = INDICES + 3 * self._arms + block * size
+        cut = self._row[..., start : start + size]
+        return cut.reshape(*cut.shape[:-1], self._arms, self._objectives)
+
+    @property
+    def arm(self) -> NDArray[np.intp]:
+        """The arms to pull: (B,)."""
+        return self._row[..., ARM].astype(np.intp)
+
+    @property
+    def radius(self) -> FloatArray:
+        """The confidence radii beta: (B,)."""
+        return self._row[..., RADIUS]
+
+    @property
+    def candidate(self) -> NDArray[np.bool_]:
+        """Which arms the picks were made from: a mask (B, arms)."""
+        return np.asarray(self._vector(2) == 1.0)
+
+    @property
+    def width(self) -> FloatArray:
+        """Lengths of the features in the norm of V^-1: (B, arms)."""
+        return self._vector(0)
+
+    @property
+    def loss(self) -> FloatArray:
+        """Estimated maximal losses: (B, arms)."""
+        return self._vector(1)
+
+    @property
+    def estimate(self) -> FloatArray:
+        """Least-squares estimates of the next feedback: (B, arms, objectives)."""
+        return self._matrix(0)
+
+    @property
+    def ucb(self) -> FloatArray:
+        """Optimistic indices, estimate + radius * width: (B, arms, objectives)."""
+        return self._matrix(1)
+
+    def __len__(self) -> int:
+        return len(self._row)
+
+    def __getitem__(self, index: int) -> Decision:
+        return Decision(self._row[index], self._arms, self._objectives)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} decisions, arms={self.arm})"
+
+
+class Decision:
+    """One decision: the arm, and every number that led to it.
+
+    All in scaled units, all objectives maximised. The loss bound of this stage is
+    `loss[arm] + 2 * radius * width[arm]`.
+    """
+
+    __slots__ = ("_row", "_arms", "_objectives", "arm", "radius")
+
+    arm: int  # the arm to pull
+    radius: float  # the confidence radius beta
+
+    def __init__(self, row: FloatArray, arms: int, objectives: int) -> None:
+        self._row = row
+        self._arms = arms
+        self._objectives = objectives
+        self.arm = int(row[ARM])
+        self.radius = float(row[RADIUS])
+
+    @property
+    def _batch(self) -> DecisionBatch:
+        return DecisionBatch(self._row, self._arms, self._objectives)
+
+    @property
+    def candidates(self) -> NDArray[np.intp]:
+        """The arms that the pick was made from, ascending."""
+        return np.flatnonzero(self._batch.candidate)
+
+    @property
+    def width(self) -> FloatArray:
+        """Length of each arm's feature in the norm of V^-1: (arms,)."""
+        return self._batch.width
+
+    @property
+    def loss(self) -> FloatArray:
+        """Estimated maximal loss of each arm: (arms,)."""
+        return self._batch.loss
+
+    @property
+    def estimate(self) -> FloatArray:
+        """Least-squares estimate of each arm's next feedback: (arms, objectives)."""
+        return self._batch.estimate
+
+    @property
+    def ucb(self) -> FloatArray:
+        """Optimistic index of each arm, estimate + radius * width: (arms, objectives)."""
+        return self._batch.ucb
+
+    @property
+    def loss_bound(self) -> float:
+        """What this stage's true maximal loss cannot exceed (with the learner's confidence)."""
+        return float(self.loss[self.arm] + 2.0 * self.radius * self.width[self.arm])
+
+    def explain(self, *, arms: Sequence[str] | None = None, objectives: Sequence[str] | None = None) -> str:
+        """Say in words which arm was picked and why the others were not."""
+        arm_names = [f"arm {a}" for a in range(self._arms)] if arms is None else list(arms)
+        names = (
+            [f"objective {k}" for k in range(self._objectives)] if objectives is None else list(objectives)
+        )
+        candidates = self.candidates
+        chosen = f"{arm_names[self.arm]}: estimated loss at most {self.loss[self.arm]:.3g} in any objective"
+        if len(candidates) > 1:
+            others = ", ".join(arm_names[c] for c in candidates if c != self.arm)
+            chosen += f", picked at random among equals ({others})"
+        lines = [chosen]
+        ucb = self.ucb
+        for a in range(self._arms):
+            if a in candidates:
+                continue
+            behind = ucb.max(axis=0) - ucb[a]
+            k = int(behind.argmax())
+            rival = arm_names[int(ucb[:, k].argmax())]
+            lines.append(
+                f"not {arm_names[a]}: it may lose {behind[k]:.3g} in {names[k]} "
+                f"({ucb[a, k]:.3g} against {ucb[:, k].max():.3g} of {rival})"
+            )
+        lines.append(f"the true loss of this choice is at most {self.loss_bound:.3g}")
+        return "; ".join(lines)
+
+    def __repr__(self) -> str:
+        return (
+            f"Decision(arm={self.arm}, candidates={self.candidates.tolist()}, loss={self.loss}, "
+            f"radius={self.radius:.4g})"
+        )

@@ -1,0 +1,468 @@
+"""The compiled recurrences: decide and update, for one learner or many.
+
+Learners, options and decisions are rows of float64, laid out as layout.py says.
+U is the upper-triangular square root of V (V = U'U) and Q = U'^-1 W. An update rotates the row
+(psi, y) into [U Q] by Givens rotations; a decision solves U'z = psi, then width = |z| and
+estimate = Q'z. V is never formed and nothing is inverted, which is what keeps the estimates
+accurate after millions of updates of an ill-conditioned V.
+
+Every kernel checks its whole input before it changes anything, and returns a code.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl.bandit import bounds
+from blendctl.bandit.layout import (
+    ARM,
+    BAD_FEEDBACK,
+    BOUND_SUM,
+    DECISIONS,
+    DELTA,
+    DETERMINANT,
+    DISCOUNT,
+    FEATURE_BOUND,
+    FEEDBACK,
+    INDICES,
+    LARGEST_FEEDBACK,
+    LOG_DET,
+    NOISE,
+    NOT_FINITE,
+    OK,
+    PAPER,
+    PRINTED,
+    RADIUS,
+    RADIUS_KIND,
+    REGULARIZATION,
+    RESCALE,
+    RESCALED,
+    SCALES,
+    STAGE,
+    THETA_BOUND,
+    TIE,
+    TOO_LONG,
+)
+from blendctl.compiled import compiled
+
+FloatArray = NDArray[np.float64]
+WordArray = NDArray[np.uint64]
+
+FEW = 8  # up to so many features a plain loop beats one over views, which vectorises but costs a call
+LENGTH_SLACK = 1.0 + 1e-9  # a vector normalised to length L may exceed it by rounding
+
+_paper_radius = compiled(bounds.paper_radius)
+_determinant_radius = compiled(bounds.determinant_radius)
+_discounted_radius = compiled(bounds.discounted_radius)
+
+
+@compiled
+def radius_of(state: FloatArray, config: FloatArray, d: int) -> float:
+    """Compute the confidence radius of the learner's next decision."""
+    if config[DISCOUNT] < 1.0:
+        return _discounted_radius(
+            d,
+            state[STAGE],
+            config[NOISE],
+            config[REGULARIZATION],
+            config[THETA_BOUND],
+            config[FEATURE_BOUND],
+            config[DELTA],
+            config[DISCOUNT],
+        )
+    if config[RADIUS_KIND] == PAPER:
+        return _paper_radius(
+            d,
+            state[STAGE],
+            config[NOISE],
+            config[REGULARIZATION],
+            config[THETA_BOUND],
+            config[FEATURE_BOUND],
+            config[DELTA],
+        )
+    return _determinant_radius(
+        state[LOG_DET], config[NOISE], config[REGULARIZATION], config[THETA_BOUND], config[DELTA]
+    )
+
+
+@compiled
+def next_word(rng: WordArray) -> np.uint64:
+    """Draw 64 random bits (xoshiro256++: the same words on every machine)."""
+    s0, s1, s2, s3 = rng[0], rng[1], rng[2], rng[3]
+    total = s0 + s3
+    word = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
+    shifted = s1 << np.uint64(17)
+    s2 ^= s0
+    s3 ^= s1
+    s1 ^= s2
+    s0 ^= s3
+    s2 ^= shifted
+    s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+    rng[0], rng[1], rng[2], rng[3] = s0, s1, s2, s3
+    return np.uint64(word)
+
+
+@compiled
+def uniform(rng: WordArray) -> float:
+    """Draw from [0, 1) with 53 bits."""
+    return np.float64(next_word(rng) >> np.uint64(11)) * 1.1102230246251565e-16
+
+
+@compiled
+def normals(rng: WordArray, out: FloatArray, pooled: bool) -> None:
+    """Fill out (f, n) with standard normals (Box-Muller), row f from generator f, or all from generator 0."""
+    for f in range(out.shape[0]):
+        generator = rng[0 if pooled else f]
+        for i in range(out.shape[1]):
+            length = math.sqrt(-2.0 * math.log(1.0 - uniform(generator)))
+            out[f, i] = length * math.cos(2.0 * math.pi * uniform(generator))
+
+
+# Rows are passed as (matrix, row number): a view of a row would cost more than the work on it.
+@compiled
+def _code(features: FloatArray, a: int, config: FloatArray) -> int:
+    d = features.shape[1]
+    square = 0.0
+    for j in range(d):
+        square += features[a, j] * features[a, j]
+    limit = config[FEATURE_BOUND] * LENGTH_SLACK
+    if square <= limit * limit:
+        return OK
+    for j in range(d):
+        if not math.isfinite(features[a, j]):
+            return NOT_FINITE
+    return OK if config[RESCALE] != 0.0 else TOO_LONG
+
+
+@compiled
+def check_features(features: FloatArray, config: FloatArray) -> int:
+    """Return the code of the first row of (arms, d) that is not allowed, or OK."""
+    for a in range(features.shape[0]):
+        code = _code(features, a, config)
+        if code != OK:
+            return code
+    return OK
+
+
+@compiled
+def _scale(state: FloatArray, config: FloatArray, features: FloatArray, a: int) -> float:
+    """Compute the factor that brings row a to length L if it is longer, and count it."""
+    d = features.shape[1]
+    largest = 0.0
+    for j in range(d):
+        largest = max(largest, abs(features[a, j]))
+    if largest == 0.0:
+        return 1.0
+    square = 0.0
+    for j in range(d):
+        square += (features[a, j] / largest) ** 2
+    factor: float = config[FEATURE_BOUND] / largest / math.sqrt(square)
+    if factor * LENGTH_SLACK >= 1.0:
+        return 1.0
+    state[RESCALED] += 1.0
+    return factor
+
+
+@compiled
+def _subtract(target: FloatArray, factor: float, row: FloatArray) -> None:
+    for i in range(target.size):  # a loop over whole views is one that the compiler vectorises
+        target[i] -= factor * row[i]
+
+
+@compiled
+def _whiten(state: FloatArray, base: int, stride: int, z: FloatArray) -> None:
+    """Solve U'z = psi forwards for every row of z, many features at a time."""
+    arms, d = z.shape
+    for j in range(d):
+        row = base + j * stride
+        for a in range(arms):
+            z[a, j] /= state[row + j]
+            _subtract(z[a, j + 1 :], z[a, j], state[row + j + 1 : row + d])
+
+
+@compiled
+def _indices(
+    state: FloatArray, config: FloatArray, features: FloatArray, z: FloatArray, out: FloatArray
+) -> None:
+    """Fill out with radius, widths, losses, estimates and UCBs; z (arms, d) receives the whitened features."""
+    arms, d = features.shape
+    m = config.size - SCALES
+    stride, base = d + m, FEEDBACK + m
+    width, loss, estimate = INDICES, INDICES + arms, INDICES + 3 * arms
+    ucb = estimate + arms * m
+    radius = radius_of(state, config, d)
+    out[RADIUS] = radius
+    for a in range(arms):
+        factor = _scale(state, config, features, a) if config[RESCALE] != 0.0 else 1.0
+        for j in range(d):
+            z[a, j] = features[a, j] * factor
+    if d > FEW:
+        _whiten(state, base, stride, z)
+    else:
+        for j in range(d):
+            row = base + j * stride
+            for a in range(arms):
+                z[a, j] /= state[row + j]
+                for i in range(j + 1, d):
+                    z[a, i] -= z[a, j] * state[row + i]
+    for a in range(arms):
+        square = 0.0
+        for j in range(d):
+            square += z[a, j] * z[a, j]
+        length = math.sqrt(square)
+        out[width + a] = length
+        out[loss + a] = 0.0
+        for k in range(m):
+            product = 0.0
+            for j in range(d):
+                product += z[a, j] * state[base + j * stride + d + k]
+            out[estimate + a * m + k] = product
+            out[ucb + a * m + k] = product + radius * length
+    for k in range(m):
+        best = -math.inf
+        for a in range(arms):
+            best = max(best, out[ucb + a * m + k])
+        for a in range(arms):
+            out[loss + a] = max(out[loss + a], best - out[ucb + a * m + k])
+
+
+@compiled
+def mark_least_loss(out: FloatArray, arms: int, m: int, tie: float, printed: bool) -> None:
+    """Mark the candidates: arms of least loss that no other arm dominates.
+
+    Two indices closer than tie * (largest index) are equal. As printed, dominance is not asked.
+    """
+    loss, mark, ucb = INDICES + arms, INDICES + 2 * arms, INDICES + 3 * arms + arms * m
+    largest = 0.0
+    for i in range(arms * m):
+        largest = max(largest, abs(out[ucb + i]))
+    tolerance = tie * largest
+    least = math.inf
+    for a in range(arms):
+        least = min(least, out[loss + a])
+    kept = 0
+    for a in range(arms):
+        out[mark + a] = 1.0 if out[loss + a] <= least + tolerance else 0.0
+        kept += int(out[mark + a])
+    if printed or arms < 3 or kept < 2:
+        return  # of two arms with the same loss neither dominates the other
+    for a in range(arms):
+        if out[mark + a] == 0.0:
+            continue
+        for other in range(arms):
+            no_worse, better = True, False
+            for k in range(m):
+                gain = out[ucb + other * m + k] - out[ucb + a * m + k]
+                no_worse = no_worse and gain >= -tolerance
+                better = better or gain > tolerance
+            if no_worse and better:
+                out[mark + a] = -1.0
+                kept -= 1
+                break
+    for a in range(arms):  # within the tolerance a circle of "dominated" is possible: then all stay
+        if out[mark + a] == -1.0:
+            out[mark + a] = 0.0 if kept > 0 else 1.0
+
+
+@compiled
+def _settle(state: FloatArray, rng: WordArray, out: FloatArray, arms: int) -> None:
+    """Pick uniformly among the marked arms and enter the decision into the bound."""
+    mark = INDICES + 2 * arms
+    count = 0
+    for a in range(arms):
+        count += int(out[mark + a])
+    skip = int(uniform(rng) * count) if count > 1 else 0
+    arm = 0
+    for a in range(arms):
+        if out[mark + a] == 1.0:
+            arm = a
+            if skip == 0:
+                break
+            skip -= 1
+    out[ARM] = arm
+    state[DECISIONS] += 1.0
+    state[BOUND_SUM] += out[INDICES + arms + arm] + 2.0 * out[RADIUS] * out[INDICES + arm]
+
+
+@compiled
+def decide_one(
+    state: FloatArray, rng: WordArray, config: FloatArray, features: FloatArray, out: FloatArray
+) -> int:
+    """Decide by the paper's rule for one learner: features (arms, d), out one decision row."""
+    code = check_features(features, config)
+    if code == OK:
+        _indices(state, config, features, np.empty(features.shape), out)
+        mark_least_loss(out, features.shape[0], config.size - SCALES, config[TIE], config[PRINTED] != 0.0)
+        _settle(state, rng, out, features.shape[0])
+    return code
+
+
+@compiled
+def decide(
+    state: FloatArray, rng: WordArray, config: FloatArray, features: FloatArray, out: FloatArray, pooled: bool
+) -> int:
+    """Decide by the paper's rule for features (f, arms, d): learner f, or learner 0 for all when pooled."""
+    count, arms, d = features.shape
+    for f in range(count):
+        code = check_features(features[f], config)
+        if code != OK:
+            return code
+    z = np.empty((arms, d))
+    for f in range(count):
+        b = 0 if pooled else f
+        _indices(state[b], config, features[f], z, out[f])
+        mark_least_loss(out[f], arms, config.size - SCALES, config[TIE], config[PRINTED] != 0.0)
+        _settle(state[b], rng[b], out[f], arms)
+    return OK
+
+
+@compiled
+def indices(
+    state: FloatArray, config: FloatArray, features: FloatArray, out: FloatArray, z: FloatArray, pooled: bool
+) -> int:
+    """Compute the indices for a rule that decides outside: z (f, arms, d) receives the whitened features."""
+    for f in range(features.shape[0]):
+        code = check_features(features[f], config)
+        if code != OK:
+            return code
+    for f in range(features.shape[0]):
+        _indices(state[0 if pooled else f], config, features[f], z[f], out[f])
+    return OK
+
+
+@compiled
+def settle(state: FloatArray, rng: WordArray, out: FloatArray, arms: int, pooled: bool) -> None:
+    """Pick among the arms that a rule has marked in out, decision by decision."""
+    for f in range(out.shape[0]):
+        b = 0 if pooled else f
+        _settle(state[b], rng[b], out[f], arms)
+
+
+@compiled
+def _rotate_rows(state: FloatArray, start: int, row: FloatArray, skip: int, c: float, s: float) -> None:
+    x = row[skip:]
+    kept = state[start : start + x.size]
+    for j in range(x.size):
+        old = kept[j]
+        kept[j] = c * old + s * x[j]
+        x[j] = c * x[j] - s * old
+
+
+@compiled
+def _rotate(state: FloatArray, base: int, d: int, x: FloatArray, start: int) -> None:
+    """Rotate the row x (d + m) into [U Q]; its first `start` entries are zero."""
+    stride = x.size
+    for i in range(start, d):
+        if x[i] == 0.0:
+            continue
+        row = base + i * stride
+        diagonal = state[row + i]
+        length = math.sqrt(diagonal * diagonal + x[i] * x[i])
+        c, s = diagonal / length, x[i] / length
+        state[row + i] = length
+        if d > FEW:
+            _rotate_rows(state, row + i + 1, x, i + 1, c, s)
+        else:
+            for j in range(i + 1, stride):
+                old = state[row + j]
+                state[row + j] = c * old + s * x[j]
+                x[j] = c * x[j] - s * old
+
+
+@compiled
+def _forget(state: FloatArray, config: FloatArray, base: int, d: int, x: FloatArray) -> None:
+    """Discount [U Q] and top up the prior of one coordinate, each in its turn, back to lambda."""
+    shrink = math.sqrt(config[DISCOUNT])
+    for i in range(d * x.size):
+        state[base + i] *= shrink
+    stage = int(state[STAGE])
+    turn = stage % d
+    age = turn + 1 if stage < d else d
+    x[:] = 0.0
+    x[turn] = math.sqrt(config[REGULARIZATION] * (1.0 - config[DISCOUNT] ** age))
+    _rotate(state, base, d, x, turn)
+
+
+@compiled
+def _log_determinant(state: FloatArray, config: FloatArray, base: int, d: int, stride: int) -> float:
+    """Compute log det(V) - log det(V_0) from U's diagonal, with one logarithm per overflow."""
+    root = math.sqrt(config[REGULARIZATION])
+    total, product = 0.0, 1.0
+    for i in range(d):
+        product *= state[base + i * stride + i] / root
+        if product > 1e100:
+            total += math.log(product)
+            product = 1.0
+    return 2.0 * (total + math.log(product))
+
+
+@compiled
+def _absorb(
+    state: FloatArray, config: FloatArray, features: FloatArray, feedback: FloatArray, f: int, x: FloatArray
+) -> None:
+    """Enter row f of features (f, d) and feedback (f, m); x (d + m) is scratch."""
+    d, m = features.shape[1], feedback.shape[1]
+    base = FEEDBACK + m
+    if config[DISCOUNT] < 1.0:
+        _forget(state, config, base, d, x)
+    factor = _scale(state, config, features, f) if config[RESCALE] != 0.0 else 1.0
+    for j in range(d):
+        x[j] = features[f, j] * factor
+    for k in range(m):
+        x[d + k] = feedback[f, k] / config[SCALES + k]
+        state[FEEDBACK + k] += x[d + k]
+    _rotate(state, base, d, x, 0)
+    state[STAGE] += 1.0
+    if config[RADIUS_KIND] == DETERMINANT and config[DISCOUNT] == 1.0:
+        state[LOG_DET] = _log_determinant(state, config, base, d, x.size)
+
+
+@compiled
+def _check_feedback(feedback: FloatArray) -> int:
+    for f in range(feedback.shape[0]):
+        for k in range(feedback.shape[1]):
+            if not abs(feedback[f, k]) <= LARGEST_FEEDBACK:
+                return BAD_FEEDBACK
+    return OK
+
+
+@compiled
+def update(
+    state: FloatArray, config: FloatArray, features: FloatArray, feedback: FloatArray, pooled: bool
+) -> int:
+    """Learn from features (f, d) and feedback (f, m): learner f, or learner 0 from all when pooled."""
+    code = max(check_features(features, config), _check_feedback(feedback))
+    if code != OK:
+        return code
+    x = np.empty(features.shape[1] + feedback.shape[1])
+    for f in range(features.shape[0]):
+        _absorb(state[0 if pooled else f], config, features, feedback, f, x)
+    return OK
+
+
+@compiled
+def update_one(state: FloatArray, config: FloatArray, feature: FloatArray, feedback: FloatArray) -> int:
+    """Learn from one feature vector (d,) and its feedback (m,)."""
+    features, row = feature.reshape((1, feature.size)), feedback.reshape((1, feedback.size))
+    code = max(check_features(features, config), _check_feedback(row))
+    if code == OK:
+        _absorb(state, config, features, row, 0, np.empty(feature.size + feedback.size))
+    return code
+
+
+@compiled
+def theta(state: FloatArray, d: int, m: int) -> FloatArray:
+    """Solve U theta = Q backwards: the regularised least-squares estimates (m, d)."""
+    stride, base = d + m, FEEDBACK + m
+    solution = np.empty((m, d))
+    for k in range(m):
+        for i in range(d - 1, -1, -1):
+            row = base + i * stride
+            value = state[row + d + k]
+            for j in range(i + 1, d):
+                value -= state[row + j] * solution[k, j]
+            solution[k, i] = value / state[row + i]
+    return solution

@@ -1,0 +1,38 @@
+"""How learners, options and decisions lie in rows of float64, for the kernels and for those who read them.
+
+A learner is one row, so that a batch of learners is a matrix:
+
+    stage | decisions | bound sum | log det | rescaled | feedback sums (m) | [U Q] (d rows of d + m)
+
+A decision is one row:
+
+    arm | radius | width (a) | loss (a) | candidate (a) | estimate (a x m) | ucb (a x m)
+"""
+
+from __future__ import annotations
+
+# columns of a learner; the feedback sums (m) and then [U Q] start at FEEDBACK
+STAGE, DECISIONS, BOUND_SUM, LOG_DET, RESCALED, FEEDBACK = range(6)
+
+# columns of a decision; the blocks per arm start at INDICES
+ARM, RADIUS, INDICES = range(3)
+
+# entries of the options; the objectives' scales (m) start at SCALES
+REGULARIZATION, NOISE, THETA_BOUND, FEATURE_BOUND, DELTA = range(5)
+RADIUS_KIND, DISCOUNT, TIE, RESCALE, PRINTED, SCALES = range(5, 11)
+PAPER, DETERMINANT = 0.0, 1.0
+
+# what a kernel answers
+OK, NOT_FINITE, TOO_LONG, BAD_FEEDBACK = range(4)
+
+LARGEST_FEEDBACK = 1e150  # beyond it, sums of squares could overflow
+
+
+def learner_size(d: int, m: int) -> int:
+    """Give the length of a learner's row."""
+    return FEEDBACK + m + d * (d + m)
+
+
+def decision_size(arms: int, m: int) -> int:
+    """Give the length of a decision's row."""
+    return INDICES + arms * (3 + 2 * m)

@@ -1,0 +1,219 @@
+"""BlendingBandit: Algorithm 1 and its state."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from blendctl.bandit import bounds, layout
+from blendctl.bandit.core import Core, is_plain
+from blendctl.bandit.decision import Decision, DecisionBatch
+from blendctl.bandit.options import OptionNames, Options, options_from
+from blendctl.bandit.rules import Rule
+from blendctl.errors import InputError, StateError
+
+__all__ = ["BlendingBandit"]
+
+FloatArray = NDArray[np.float64]
+
+
+class BlendingBandit:
+    """A contextual multi-objective bandit that picks the arm of least estimated loss in any objective.
+
+    The corrected Algorithm 1 of the paper: indices at the current features, all objectives
+    maximised, one V for all arms and objectives, nothing of the past stored. See `Options` for
+    the options and their defaults; `radius="paper", union_bound=False` is the printed radius.
+
+    >>> bandit = BlendingBandit(n_features=2, n_objectives=2, noise=0.1, seed=0)
+    >>> features = np.array([[0.6, 0.8], [0.8, -0.6]])  # a row per arm
+    >>> decision = bandit.decide(features)
+    >>> decision.candidates  # nothing is known yet, both features are equally long: a tie
+    array([0, 1])
+    >>> bandit.update(features[decision.arm], [0.5, -1.0])
+    >>> bandit.stage
+    1
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        n_objectives: int = 2,
+        *,
+        seed: int | None = None,
+        **options: Unpack[OptionNames],
+    ) -> None:
+        self._bind(Core(options_from(n_features, n_objectives, dict(options)), [seed]))
+
+    def _bind(self, core: Core) -> None:
+        kernels = core.kernels
+        self._core = core
+        self._state = core.state[0]
+        self._rng = core.rng[0]
+        self._config = core.config
+        self._n_features = core.options.n_features
+        self._n_objectives = core.options.n_objectives
+        self._decide_one, self._update_one = kernels.decide_one, kernels.update_one
+
+    def decide(self, features: ArrayLike) -> Decision:
+        """Pick an arm for features (arms, n_features): psi(z, x) of every arm x at the current state z."""
+        if is_plain(features):
+            array: FloatArray = features  # type: ignore[assignment]  # is_plain has checked it
+            if array.ndim != 2 or array.shape[1] != self._n_features or array.shape[0] == 0:
+                array = self._core.array(features, "features", ("arms", self._n_features))
+        else:
+            array = self._core.array(features, "features", ("arms", self._n_features))
+        arms = array.shape[0]
+        core = self._core
+        if not core.compiled_rule:
+            return Decision(core.decide(array[None], pooled=True)[0], arms, self._n_objectives)
+        row = np.empty(layout.decision_size(arms, self._n_objectives))
+        if self._decide_one(self._state, self._rng, self._config, array, row):
+            core.refuse(array)
+        return Decision(row, arms, self._n_objectives)
+
+    def update(self, features: ArrayLike, feedback: ArrayLike) -> None:
+        """Learn that an arm with these features (n_features,) gave this feedback (n_objectives,).
+
+        Needs nothing from the decision, so feedback may come late or for several decisions at once.
+        """
+        if is_plain(features):
+            psi: FloatArray = features  # type: ignore[assignment]  # is_plain has checked it
+            if psi.shape != (self._n_features,):
+                psi = self._core.array(features, "features", (self._n_features,))
+        else:
+            psi = self._core.array(features, "features", (self._n_features,))
+        if is_plain(feedback):
+            y: FloatArray = feedback  # type: ignore[assignment]  # is_plain has checked it
+            if y.shape != (self._n_objectives,):
+                y = self._core.array(feedback, "feedback", (self._n_objectives,))
+        else:
+            y = self._core.array(feedback, "feedback", (self._n_objectives,))
+        if self._update_one(self._state, self._config, psi, y):
+            self._core.refuse(psi, y)
+
+    def decide_many(self, features: ArrayLike) -> DecisionBatch:
+        """Decide in B parallel worlds at once, all from what is known now: features (B, arms, n_features)."""
+        array = self._core.array(features, "features", ("worlds", "arms", self._n_features))
+        return DecisionBatch(self._core.decide(array, pooled=True), array.shape[1], self._n_objectives)
+
+    def update_many(self, features: ArrayLike, feedback: ArrayLike) -> None:
+        """Learn from B worlds, in their order, all or nothing: (B, n_features) and (B, n_objectives)."""
+        psi = self._core.array(features, "features", ("worlds", self._n_features))
+        y = self._core.array(feedback, "feedback", (psi.shape[0], self._n_objectives))
+        self._core.update(psi, y, pooled=True)
+
+    @property
+    def options(self) -> Options:
+        """The options that the learner was made with."""
+        return self._core.options
+
+    @property
+    def rule(self) -> Rule:
+        """The decision rule."""
+        return self._core.rule
+
+    @property
+    def n_features(self) -> int:
+        """Length of a feature vector, d."""
+        return self._n_features
+
+    @property
+    def n_objectives(self) -> int:
+        """Length of a feedback vector, m."""
+        return self._n_objectives
+
+    @property
+    def stage(self) -> int:
+        """Feedback vectors learned from so far, t."""
+        return int(self._state[layout.STAGE])
+
+    @property
+    def decisions(self) -> int:
+        """Decisions made so far."""
+        return int(self._state[layout.DECISIONS])
+
+    @property
+    def rescaled(self) -> int:
+        """Feature vectors that were longer than feature_bound and were scaled, in decide and update."""
+        return int(self._state[layout.RESCALED])
+
+    @property
+    def radius(self) -> float:
+        """The confidence radius beta of the next decision."""
+        return float(self._core.kernels.radius_of(self._state, self._config, self._n_features))
+
+    @property
+    def theta(self) -> FloatArray:
+        """The regularised least-squares estimates: (n_objectives, n_features), in scaled units."""
+        solution: FloatArray = self._core.kernels.theta(self._state, self._n_features, self._n_objectives)
+        return solution
+
+    @property
+    def gram(self) -> FloatArray:
+        """V = lambda I + sum of psi psi': (n_features, n_features), for inspection."""
+        upper = np.triu(self._core.root[0, :, : self._n_features])
+        return np.asarray(upper.T @ upper)
+
+    @property
+    def loss_bound(self) -> float:
+        """Theorem 2, live: what the average maximal loss of the decisions so far cannot exceed.
+
+        The mean over the decisions of loss[arm] + 2 radius width[arm]; each term bounds that stage's
+        true maximal loss. Holds with probability 1 - delta, at all stages at once. inf before
+        the first decision.
+        """
+        decisions = self._state[layout.DECISIONS]
+        return float(self._state[layout.BOUND_SUM] / decisions) if decisions else math.inf
+
+    def regret_bound(self, horizon: int | None = None) -> float:
+        """Theorem 1 with its constants corrected: what the Pareto regret of `horizon` stages cannot exceed.
+
+        beta_T sqrt(8 T 2 d log(1 + T L^2 / (lambda d))). The horizon is the current stage by default. It
+        holds for rules that pick from the front of the indices (maximal-loss, pareto-uniform, chebyshev).
+        """
+        options = self._core.options
+        stages = self.stage if horizon is None else horizon
+        if isinstance(stages, bool) or not isinstance(stages, (int, np.integer)) or stages < 0:
+            raise InputError(f"horizon must be a whole number >= 0 or None, actually: {horizon!r}")
+        if options.discount < 1:
+            raise StateError(
+                "a learner that forgets (discount < 1) has no regret bound without knowing how fast the world "
+                "changes; loss_bound is still live"
+            )
+        d, t = self._n_features, float(stages)
+        world = (options.noise, options.regularization, options.theta_bound)
+        if options.radius == "paper":
+            beta = bounds.paper_radius(d, t, *world, options.feature_bound, options.delta_each())
+        else:
+            largest = bounds.largest_determinant(d, t, options.regularization, options.feature_bound)
+            beta = bounds.determinant_radius(largest, *world, options.delta_each())
+        return bounds.regret_bound(d, t, beta, options.regularization, options.feature_bound)
+
+    def save(self, path: str | Path) -> None:
+        """Write the learner to a file (safetensors), its random generator included; whole or not at all."""
+        from blendctl.bandit import persistence
+
+        persistence.save(self._core, path)
+
+    @classmethod
+    def load(cls, path: str | Path, *, rule: Rule | None = None) -> BlendingBandit:
+        """Read a learner that continues bit for bit. A rule that is not blendctl's own must be passed again."""
+        from blendctl.bandit import persistence
+
+        return cls._from_core(persistence.load(path, learners=1, rule=rule))
+
+    @classmethod
+    def _from_core(cls, core: Core) -> BlendingBandit:
+        bandit = cls.__new__(cls)
+        bandit._bind(core)
+        return bandit
+
+    def __repr__(self) -> str:
+        return (
+            f"BlendingBandit(n_features={self._n_features}, n_objectives={self._n_objectives}, "
+            f'rule="{self.rule.name}", stage={self.stage})'
+        )

@@ -1,0 +1,141 @@
+"""Learners on disk: safetensors for the numbers, JSON for the options, a digest over both.
+
+Nothing that is loaded can run code. Format version 1:
+
+    tensors   state (B, ...) float64, rng (B, 4) uint64, laid out as layout.py says
+    metadata  format, version, options (JSON), digest (SHA-256 of options and tensors), blendctl
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl._version import __version__
+from blendctl.bandit import layout
+from blendctl.bandit.core import Core
+from blendctl.bandit.options import Options
+from blendctl.bandit.rules import Rule, describe_rule, make_rule
+from blendctl.errors import BlendctlError, FileFormatError, InputError
+
+__all__ = ["save", "load"]
+
+FORMAT, VERSION = "blendctl-bandit", 1
+
+
+def save(core: Core, path: str | Path) -> None:
+    """Write the learners; the file appears whole, under its name, or not at all."""
+    from safetensors.numpy import save as pack
+
+    options = json.dumps(_plain(core.options, core.rule), sort_keys=True)
+    metadata = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "options": options,
+        "digest": _digest(options, core.state, core.rng),
+        "blendctl": __version__,
+    }
+    data = pack({"state": core.state, "rng": core.rng}, metadata=metadata)
+    target = Path(path)
+    try:
+        with tempfile.NamedTemporaryFile(
+            dir=target.parent, prefix=target.name, suffix=".part", delete=False
+        ) as file:
+            part = Path(file.name)
+            try:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+                file.close()
+                part.replace(target)
+            except BaseException:
+                part.unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise BlendctlError(f"cannot write {target}: {error.strerror or error}") from error
+
+
+def load(path: str | Path, *, learners: int | None, rule: Rule | None) -> Core:
+    """Read the learners, refusing whatever is not exactly what `save` wrote."""
+    state, rng, metadata = _read(Path(path))
+    try:
+        if metadata.get("format") != FORMAT:
+            raise FileFormatError(
+                f"{path} is not a saved bandit: expected format {FORMAT!r}, actually: {metadata.get('format')!r}"
+            )
+        if metadata.get("version") != str(VERSION):
+            raise FileFormatError(
+                f"{path} has format version {metadata.get('version')}, this blendctl reads version {VERSION}; "
+                f"it was written by blendctl {metadata.get('blendctl')}"
+            )
+        if metadata["digest"] != _digest(metadata["options"], state, rng):
+            raise FileFormatError(f"{path} was changed after it was written: its digest does not match")
+        options = _options(json.loads(metadata["options"]), rule, path)
+    except (KeyError, TypeError, json.JSONDecodeError, InputError) as error:
+        raise FileFormatError(f"{path} is damaged: {error}") from None
+    if learners is not None and len(state) != learners:
+        raise FileFormatError(f"{path} holds {len(state)} learners; load it with BanditBatch.load")
+    size = layout.learner_size(options.n_features, options.n_objectives)
+    fits = state.ndim == 2 and state.shape[1] == size and rng.shape == (len(state), 4)
+    if not fits or state.dtype != np.float64 or rng.dtype != np.uint64 or not np.isfinite(state).all():
+        raise FileFormatError(f"{path} is damaged: its arrays do not fit its options")
+    core = Core(options, [0] * len(state))
+    core.state[:], core.rng[:] = state, rng
+    return core
+
+
+def _read(path: Path) -> tuple[NDArray[np.float64], NDArray[np.uint64], dict[str, str]]:
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        raise FileFormatError(f"there is no file {path}")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            names = set(file.keys())
+            if names != {"state", "rng"}:
+                raise FileFormatError(
+                    f"{path} is not a saved bandit: expected the arrays state and rng, actually: {sorted(names)}"
+                )
+            return file.get_tensor("state"), file.get_tensor("rng"), metadata
+    except (SafetensorError, OSError, ValueError) as error:
+        raise FileFormatError(f"{path} is truncated, damaged or not a safetensors file: {error}") from None
+
+
+def _plain(options: Options, rule: Rule) -> dict[str, Any]:
+    plain = {field.name: getattr(options, field.name) for field in fields(Options)}
+    if options.scales is not None:
+        plain["scales"] = [float(scale) for scale in options.scales]
+    plain["rule"] = describe_rule(rule)
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in plain.items()}
+
+
+def _options(plain: dict[str, Any], rule: Rule | None, path: str | Path) -> Options:
+    saved = plain.pop("rule")
+    if rule is None:
+        if not saved["own"]:
+            raise FileFormatError(
+                f'{path} was saved with a rule that is not blendctl\'s own, "{saved["name"]}"; '
+                f"pass it again: load(path, rule=...)"
+            )
+        rule = make_rule(saved["name"], saved["parameters"])
+    elif rule.name != saved["name"]:
+        raise FileFormatError(
+            f'{path} was saved with the rule "{saved["name"]}", actually given: "{rule.name}"'
+        )
+    return Options(rule=rule, **plain)
+
+
+def _digest(options: str, state: NDArray[np.float64], rng: NDArray[np.uint64]) -> str:
+    digest = hashlib.sha256(options.encode())
+    for array in (state, rng):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,56 @@
+"""What a decision rule sees and what it must answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Rule", "Stage", "nearly_greatest"]
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The learner's view of one decision, or of a batch of them (leading axes `...`).
+
+    All objectives are maximised and in scaled units.
+    """
+
+    ucb: FloatArray  # (..., arms, objectives) optimistic indices
+    estimate: FloatArray  # (..., arms, objectives) least-squares estimates
+    width: FloatArray  # (..., arms) length of psi in the norm of V^-1
+    loss: FloatArray  # (..., arms) estimated maximal loss
+    radius: FloatArray  # (...,) confidence radius
+    tolerance: FloatArray  # (...,) indices closer than this are ties
+    updates: FloatArray  # (...,) feedback vectors learned from so far
+    feedback_sum: FloatArray  # (..., objectives) sum of those feedback vectors
+    whitened: FloatArray  # (..., arms, features) z with U'z = psi: estimate = Q'z, width = |z|
+    normals: Callable[[int], FloatArray]  # n -> (..., n) standard normals from the learner's generator
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """A decision rule: marks the arms it would be content with; the learner picks one uniformly.
+
+    A rule is a pure function of the stage, written for any leading axes, so that it serves one
+    learner, a batch and a pooled learner alike. An optional method `check(n_objectives)` may
+    refuse parameters that do not fit, when the learner is made.
+    """
+
+    name: str
+
+    def candidates(self, stage: Stage) -> BoolArray:
+        """Mark the candidate arms: (..., arms), at least one per decision."""
+        ...
+
+
+def nearly_greatest(score: FloatArray, tolerance: FloatArray, among: BoolArray | None = None) -> BoolArray:
+    """Mark the arms whose score (..., arms) is within the tolerance (...) of the greatest (of those `among`)."""
+    allowed = score if among is None else np.where(among, score, -np.inf)
+    return np.asarray(allowed >= allowed.max(axis=-1, keepdims=True) - tolerance[..., None])

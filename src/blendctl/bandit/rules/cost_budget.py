@@ -1,0 +1,47 @@
+"""A budget for the running average of one cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from blendctl.bandit.rules.base import BoolArray, Stage, nearly_greatest
+from blendctl.bandit.rules.maximal_loss import least_dominated
+from blendctl.errors import InputError
+
+__all__ = ["CostBudget"]
+
+
+@dataclass(frozen=True)
+class CostBudget:
+    """Minimise the maximal loss among the arms whose optimistic cost keeps the average under a budget.
+
+    The cost is the negated feedback of one objective (the last by default), in scaled units per
+    decision. An arm's optimistic cost is the lowest that its confidence set allows. If no arm
+    keeps the average under the budget, the one with the lowest optimistic cost drives.
+    """
+
+    budget: float = 0.025  # average cost per decision; 25 per 1,000-step episode
+    objective: int = -1  # whose negated feedback is the cost
+    name = "cost-budget"
+
+    def check(self, n_objectives: int) -> None:
+        if not -n_objectives <= self.objective < n_objectives:
+            raise InputError(
+                f'the rule "{self.name}" needs an objective from {-n_objectives} to {n_objectives - 1}, '
+                f"actually: {self.objective}"
+            )
+        if not np.isfinite(self.budget):
+            raise InputError(f'the rule "{self.name}" needs a finite budget, actually: {self.budget}')
+
+    def candidates(self, stage: Stage) -> BoolArray:
+        optimistic = -stage.ucb[..., self.objective]  # (..., arms)
+        spent = -stage.feedback_sum[..., self.objective]
+        room = self.budget * (stage.updates + 1.0) - spent + stage.tolerance
+        affordable = optimistic <= room[..., None]
+        frugal = nearly_greatest(-optimistic, stage.tolerance)
+        least = nearly_greatest(-stage.loss, stage.tolerance, among=affordable)
+        return np.where(
+            affordable.any(axis=-1, keepdims=True), least_dominated(stage, least & affordable), frugal
+        )

@@ -1,0 +1,32 @@
+"""Always the same arm: a baseline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from blendctl.bandit.rules.base import BoolArray, Stage
+from blendctl.errors import InputError
+
+__all__ = ["Fixed"]
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Optimise nothing: pull one arm for ever, and still learn and bound what that costs."""
+
+    arm: int = 0
+    name = "fixed"
+
+    def check(self, n_objectives: int) -> None:
+        if self.arm < 0:
+            raise InputError(f'the rule "{self.name}" needs an arm >= 0, actually: {self.arm}')
+
+    def candidates(self, stage: Stage) -> BoolArray:
+        arms = stage.loss.shape[-1]
+        if self.arm >= arms:
+            raise InputError(
+                f'the rule "{self.name}" pulls arm {self.arm}, but there are {arms} arms (0 to {arms - 1})'
+            )
+        return np.broadcast_to(np.arange(arms) == self.arm, stage.loss.shape)

@@ -1,0 +1,46 @@
+"""One objective after the other, in order of importance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from blendctl.bandit.rules.base import BoolArray, Stage, nearly_greatest
+from blendctl.errors import InputError
+
+__all__ = ["Lexicographic"]
+
+
+@dataclass(frozen=True)
+class Lexicographic:
+    """Maximise the first objective of the order; among arms within its tolerance the next; and so on."""
+
+    order: Sequence[int] | None = None  # objectives, most important first; as declared by default
+    tolerances: Sequence[float] | float = (
+        0.0  # how much of each objective (as ordered) may be given up, scaled
+    )
+    name = "lexicographic"
+
+    def check(self, n_objectives: int) -> None:
+        order = list(range(n_objectives)) if self.order is None else list(self.order)
+        if not order or len(set(order)) != len(order) or not all(0 <= k < n_objectives for k in order):
+            raise InputError(
+                f'the rule "{self.name}" needs an order of different objectives from 0 to {n_objectives - 1}, '
+                f"actually: {order}"
+            )
+        slack = np.atleast_1d(np.asarray(self.tolerances, dtype=np.float64))
+        if slack.shape not in {(1,), (len(order),)} or not np.isfinite(slack).all() or slack.min() < 0:
+            raise InputError(
+                f'the rule "{self.name}" needs one tolerance >= 0, or {len(order)} (one per objective of the order), '
+                f"actually: {self.tolerances}"
+            )
+
+    def candidates(self, stage: Stage) -> BoolArray:
+        order = range(stage.ucb.shape[-1]) if self.order is None else self.order
+        slack = np.broadcast_to(np.asarray(self.tolerances, dtype=np.float64), (len(order),))
+        left = np.ones(stage.loss.shape, dtype=np.bool_)
+        for k, give in zip(order, slack, strict=True):
+            left = nearly_greatest(stage.ucb[..., k], stage.tolerance + give, among=left)
+        return left

@@ -1,0 +1,21 @@
+"""Any arm: a baseline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from blendctl.bandit.rules.base import BoolArray, Stage
+
+__all__ = ["Random"]
+
+
+@dataclass(frozen=True)
+class Random:
+    """Optimise nothing: pull an arm uniformly at random, and still learn and bound what that costs."""
+
+    name = "random"
+
+    def candidates(self, stage: Stage) -> BoolArray:
+        return np.ones(stage.loss.shape, dtype=np.bool_)
