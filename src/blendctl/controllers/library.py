@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from blendctl.controllers.card import card_markdown
 from blendctl.controllers.network import NetworkController
-from blendctl.controllers.saved import read_controller
+from blendctl.controllers.saved import read_controller, write_atomically
 from blendctl.errors import InputError, did_you_mean
 
-__all__ = ["load", "zoo_names", "ZOO"]
+__all__ = ["load", "zoo_names", "add_to_zoo", "write_card", "ZOO"]
 
 ZOO = Path(__file__).parent / "zoo"
 
@@ -39,3 +42,21 @@ def load(name: str | Path) -> NetworkController:
     shipped = zoo_names()
     hint = did_you_mean(str(name), shipped) if shipped else "the zoo is empty"
     raise InputError(f'there is no controller "{name}", neither in the zoo nor as a file; {hint}')
+
+
+def add_to_zoo(run: str | Path, *, zoo: Path = ZOO) -> Path:
+    """Copy a run's controller and its card into a zoo, under World/algorithm; give the file."""
+    controller = load(run)
+    if not controller.card:
+        raise InputError(f"the controller of {run} has no card yet; let the training run finish first")
+    path = zoo / str(controller.card["world"]) / f"{controller.card['algorithm']}.safetensors"
+    source = Path(run) / "controller.safetensors" if Path(run).is_dir() else Path(run)
+    write_atomically(path, source.read_bytes())
+    write_card(controller.card, path)
+    return path
+
+
+def write_card(card: dict[str, Any], controller_path: Path) -> None:
+    """Write a card beside its controller, as JSON and as Markdown."""
+    write_atomically(controller_path.with_suffix(".json"), (json.dumps(card, indent=2) + "\n").encode())
+    write_atomically(controller_path.with_suffix(".md"), card_markdown(card).encode())

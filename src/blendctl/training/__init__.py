@@ -1,6 +1,12 @@
 """PPO, TRPO, CPO, PPO-Lagrangian and TRPO-Lagrangian on worlds in lock-step; needs torch."""
 
+import os
+
 from blendctl.errors import MissingExtraError
+
+# Threads that wait by spinning make learning ten times slower as soon as anything else runs; OpenMP reads
+# this when torch loads.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 try:
     import torch as _torch  # noqa: F401  # the one place that tells which extra is missing

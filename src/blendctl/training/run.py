@@ -6,6 +6,7 @@ import fcntl
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -44,6 +45,8 @@ class Run:
         self.directory = Path(directory)
         self.every = every
         self.history: list[dict[str, Any]] = []
+        self.config: TrainConfig
+        self.trainer: Trainer
         self._lock = self._take_lock()
         try:
             if resume:
@@ -105,6 +108,12 @@ class Run:
                 f"cannot write to {self.directory} ({error.strerror or error}); the last good checkpoint is "
                 "still there: make room, then resume"
             ) from error
+
+    def extend(self, steps: int) -> None:
+        """Train on to more steps than first planned; annealed learning rates rise again to fit."""
+        self.config = replace(self.config, steps=steps)
+        self.trainer.configure(self.config)
+        write_atomically(self.directory / "config.json", self.config.to_json().encode())
 
     def controller(self) -> NetworkController:
         """Give the present controller."""

@@ -95,6 +95,11 @@ class Trainer:
         self.update = 0
         self.steps = 0
 
+    def configure(self, config: TrainConfig) -> None:
+        """Go on under another configuration, for the same networks and worlds."""
+        self.config = config
+        self.algorithm.config = config
+
     def records(self) -> Iterator[Record]:
         """Train until `config.steps`; yield a record after each update. A run that diverges raises."""
         config = self.config

@@ -1,0 +1,100 @@
+"""`blendctl evaluate`: how good a controller is, over whole episodes, with intervals."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from blendctl.controllers import load
+from blendctl.controllers.evaluation import Evaluation
+from blendctl.controllers.evaluation import evaluate as run_episodes
+from blendctl.controllers.saved import write_atomically
+from blendctl.errors import InputError
+
+__all__ = ["evaluate"]
+
+
+@click.command()
+@click.argument("controllers", nargs=-1, required=True, metavar="NAME|PATH...")
+@click.option("--env", "world", help="world to evaluate in  [the one it was trained in]")
+@click.option("--episodes", default=100, show_default=True, help="whole episodes to run")
+@click.option("--seed", default=1_000_000, show_default=True, help="episode i gets seed + i")
+@click.option("--deterministic", is_flag=True, help="mean actions instead of draws from the policy")
+@click.option("--threads", type=int, help="threads of the physics  [all cores]")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="write the summary as JSON")
+@click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="write a row per episode as CSV")
+def evaluate(
+    controllers: tuple[str, ...],
+    world: str | None,
+    episodes: int,
+    seed: int,
+    deterministic: bool,
+    threads: int | None,
+    json_file: Path | None,
+    csv_file: Path | None,
+) -> None:
+    """Evaluate controllers: zoo names such as PointGoal1/ppo, run directories, or files."""
+    found: dict[str, Evaluation] = {}
+    console = Console()
+    with Progress(console=console, transient=True) as progress:
+        for name in controllers:
+            controller = load(name)
+            place = world or controller.card.get("world")
+            if not place:
+                raise InputError(f"controller {name!r} does not say its world; name one with --env")
+            task = progress.add_task(name, total=None)
+            found[name] = run_episodes(
+                controller,
+                place,
+                episodes=episodes,
+                seed=seed,
+                deterministic=deterministic,
+                threads=threads,
+                on_step=lambda count, task=task: progress.advance(task, count),  # type: ignore[misc]  # default binds now
+            )
+    console.print(_table(found))
+    summaries: list[dict[str, Any]] = [{"controller": name} | e.summary() for name, e in found.items()]
+    if json_file:
+        data = summaries[0] if len(summaries) == 1 else summaries
+        write_atomically(json_file, (json.dumps(data, indent=2) + "\n").encode())
+    if csv_file:
+        write_atomically(csv_file, _rows(found).encode())
+
+
+def _table(found: dict[str, Evaluation]) -> Table:
+    table = Table("controller", "world", "episodes", "return", "95%", "cost", "95%")
+    for name, evaluation in found.items():
+        s = evaluation.summary()
+        table.add_row(
+            name,
+            s["world"],
+            str(s["episodes"]),
+            f"{s['return_mean']:.2f}",
+            _span(s["return_ci95"]),
+            f"{s['cost_mean']:.1f}",
+            _span(s["cost_ci95"]),
+        )
+    return table
+
+
+def _span(interval: list[float] | None) -> str:
+    return "one episode" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
+
+
+def _rows(found: dict[str, Evaluation]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["controller", "world", "seed", "deterministic", "return", "cost", "length"])
+    for name, e in found.items():
+        for episode in range(len(e.returns)):
+            row = (e.returns[episode], e.costs[episode], int(e.lengths[episode]))
+            writer.writerow([name, e.world, e.seed + episode, e.deterministic, *row])
+    return text.getvalue()

@@ -1,0 +1,197 @@
+"""`blendctl train`: train a controller with live progress, checkpoints, and a card at the end."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from blendctl.controllers import load, write_controller
+from blendctl.controllers.card import make_card
+from blendctl.controllers.evaluation import evaluate
+from blendctl.controllers.library import write_card
+from blendctl.envs import find_task
+from blendctl.errors import InputError, StateError
+from blendctl.training import Record, Run, TrainConfig
+from blendctl.training.config import option_help, read_options
+
+__all__ = ["train"]
+
+POSITIONAL = ("world", "algo")
+
+
+def hyper_parameters(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command one option per hyper-parameter, with the help that stands at its field."""
+    for entry in reversed(fields(TrainConfig)):
+        if entry.name in POSITIONAL:
+            continue
+        flag = "--" + entry.name.replace("_", "-")
+        told = f"{option_help(entry.name)}  [{_shown(entry.default)}]"
+        if isinstance(entry.default, bool):
+            flag = f"{flag}/--no-{entry.name.replace('_', '-')}"
+            command = click.option(flag, entry.name, default=None, help=told)(command)
+        else:
+            kind = "TEXT" if isinstance(entry.default, str | tuple) else "NUMBER"
+            command = click.option(flag, entry.name, default=None, metavar=kind, help=told)(command)
+    return command
+
+
+def _shown(default: Any) -> str:
+    return ",".join(map(str, default)) if isinstance(default, tuple) else f"{default}"
+
+
+@click.command()
+@click.argument("world")
+@click.option("--algo", default=None, help=option_help("algo") + "  [ppo]")
+@click.option("--out", type=click.Path(path_type=Path), help="run directory  [runs/WORLD-ALGO-sSEED]")
+@click.option("--config", "config_file", type=click.Path(path_type=Path), help="JSON file of options")
+@click.option("--resume", is_flag=True, help="continue the run in its directory, bit for bit")
+@click.option("--start-from", metavar="NAME|PATH", help="start with the weights of this controller")
+@click.option("--every", default=45.0, show_default=True, help="seconds between checkpoints, at most")
+@click.option("--quiet", is_flag=True, help="one line per ten updates instead of live progress")
+@hyper_parameters
+def train(
+    world: str,
+    algo: str | None,
+    out: Path | None,
+    config_file: Path | None,
+    resume: bool,
+    start_from: str | None,
+    every: float,
+    quiet: bool,
+    **given: Any,
+) -> None:
+    """Train a controller in WORLD.
+
+    Writes to its run directory: config.json, progress.jsonl, tensorboard/, checkpoint.safetensors,
+    controller.safetensors and, at the end, its card as .json and .md.
+    """
+    find_task(world)  # an unknown world is refused before anything is written
+    options = read_options(config_file) if config_file else {}
+    chosen = {name: _parsed(name, value) for name, value in given.items() if value is not None}
+    options |= {"world": world} | chosen
+    if algo is not None:
+        options["algo"] = algo
+    config = TrainConfig.from_dict(options)
+    directory = out or Path("runs") / f"{config.world}-{config.algo}-s{config.seed}"
+    if not 0 < every <= 60:
+        raise InputError(f"--every is {every}; allowed: above 0, at most 60 seconds")
+    console = Console()
+    if resume:
+        only_steps = set(chosen) <= {"steps", "seed"} and config_file is None
+        run = Run(directory, None if only_steps else config, resume=True, every=every)
+        if config.steps > run.config.steps and "steps" in chosen:
+            run.extend(config.steps)
+    else:
+        beginning = load(start_from) if start_from else None
+        run = Run(directory, config, every=every, start_from=beginning)
+    with run:
+        console.print(f"training {run.config.algo} on {run.config.world} in {directory}", highlight=False)
+        try:
+            _follow(run, console, quiet=quiet)
+        except KeyboardInterrupt:
+            run.checkpoint()
+            words = [
+                "blendctl",
+                "train",
+                world,
+                "--algo",
+                run.config.algo,
+                "--out",
+                str(directory),
+                "--resume",
+            ]
+            resume_line = shlex.join(words)
+            console.print(
+                f"\nstopped and saved at step {run.trainer.steps:,}; continue with:\n  {resume_line}"
+            )
+            raise
+        except StateError as error:
+            raise StateError(f"{error}. The last good checkpoint is {run.checkpoint_path}") from error
+        _finish(run, console, start_from=start_from)
+
+
+def _parsed(name: str, value: Any) -> Any:
+    if name == "hidden":
+        return [part for part in str(value).split(",") if part]
+    return value
+
+
+def _follow(run: Run, console: Console, *, quiet: bool) -> None:
+    """Train to the end, showing how it goes."""
+    columns = (
+        TextColumn("{task.fields[line]}"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, disable=quiet, refresh_per_second=4) as progress:
+        task = progress.add_task(
+            "train", total=run.config.steps, completed=run.trainer.steps, line="simulating"
+        )
+        for record in run.records():
+            line = _line(record, run.config)
+            progress.update(task, completed=min(record.steps, run.config.steps), line=line)
+            if quiet and record.update % 10 == 0:
+                console.print(f"{record.steps:>10,} steps  {line}", highlight=False)
+
+
+def _line(record: Record, config: TrainConfig) -> str:
+    seconds = record.simulate_seconds + record.learn_seconds
+    return (
+        f"return {record.episode_return:6.2f}  cost {record.episode_cost:6.1f}  "
+        f"{config.batch / max(seconds, 1e-9):6,.0f} steps/s"
+    )
+
+
+def _finish(run: Run, console: Console, *, start_from: str | None) -> None:
+    """Evaluate the controller and write its card, beside it and into it."""
+    config = run.config
+    controller = run.controller()
+    summary = None
+    if config.eval_episodes:
+        console.print(f"evaluating {config.eval_episodes} episodes", highlight=False)
+        found = evaluate(controller, config.world, episodes=config.eval_episodes, threads=config.threads)
+        summary = found.summary()
+        console.print(
+            f"return {summary['return_mean']:.2f}, cost {summary['cost_mean']:.1f} over {summary['episodes']} episodes",
+            highlight=False,
+        )
+    card = make_card(
+        controller.name,
+        config=json.loads(config.to_json()),
+        command=command_of(config, start_from),
+        history=run.history,
+        evaluation=summary,
+    )
+    write_controller(replace(controller, card=card), run.controller_path)
+    write_card(card, run.controller_path)
+    console.print(f"wrote {run.controller_path} and its card", highlight=False)
+
+
+def command_of(config: TrainConfig, start_from: str | None) -> str:
+    """Give the command that makes this run again: every option that differs from its default."""
+    usual = TrainConfig.from_dict({"algo": config.algo})
+    words = ["blendctl", "train", config.world, "--algo", config.algo]
+    for entry in fields(TrainConfig):
+        value = getattr(config, entry.name)
+        wanted = value != getattr(usual, entry.name) or entry.name in ("steps", "seed")
+        if entry.name in POSITIONAL or not wanted:
+            continue
+        flag = entry.name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{flag}" if value else f"--no-{flag}")
+        else:
+            words += [f"--{flag}", _shown(value)]
+    if start_from:
+        words += ["--start-from", start_from]
+    return shlex.join(words)

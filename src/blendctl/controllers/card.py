@@ -1,0 +1,94 @@
+"""The card of a controller: how it came to be and what it can do, as data and as a page."""
+
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+from typing import Any
+
+from blendctl._version import __version__
+
+__all__ = ["make_card", "card_markdown", "versions"]
+
+CURVE_POINTS = 60
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Give the versions that matter for making a controller again."""
+    found = {"blendctl": __version__, "python": platform.python_version()}
+    for package in packages:
+        found[package] = metadata.version(package)
+    return found
+
+
+def make_card(
+    name: str,
+    *,
+    config: dict[str, Any],
+    command: str,
+    history: list[dict[str, Any]],
+    evaluation: dict[str, Any] | None,
+    packages: tuple[str, ...] = ("numpy", "torch", "mujoco", "gymnasium"),
+) -> dict[str, Any]:
+    """Build the card of a training run. `history` has a row per update, as training logs them."""
+    kept = [row for row in history if row["episode_return"] is not None]
+    stride = max(1, -(-len(kept) // CURVE_POINTS))
+    curve = [
+        {
+            "steps": row["steps"],
+            "return": round(row["episode_return"], 2),
+            "cost": round(row["episode_cost"], 1),
+        }
+        for row in kept[::-1][::stride][::-1]  # thinned from the end, so that the last row stays
+    ]
+    seconds = sum(row["simulate_seconds"] + row["learn_seconds"] for row in history)
+    return {
+        "name": name,
+        "world": config["world"],
+        "algorithm": config["algo"],
+        "command": command,
+        "seed": config["seed"],
+        "steps": history[-1]["steps"] if history else 0,
+        "training_seconds": round(seconds),
+        "versions": versions(*packages),
+        "config": config,
+        "learning_curve": curve,
+        "evaluation": evaluation,
+        "context": None,
+    }
+
+
+def card_markdown(card: dict[str, Any]) -> str:
+    """Give the card as a Markdown page."""
+    lines = [f"# {card['name']}", "", f"{card['algorithm']} on {card['world']}, {card['steps']:,} steps.", ""]
+    if card.get("evaluation"):
+        lines += ["| | mean | 95% interval |", "|---|---|---|"]
+        seen = card["evaluation"]
+        for quantity in ("return", "cost"):
+            lines.append(
+                f"| {quantity} | {seen[f'{quantity}_mean']:.2f} | {_span(seen[f'{quantity}_ci95'])} |"
+            )
+        kind = "mean actions" if seen["deterministic"] else "actions drawn from the policy"
+        lines += ["", f"Over {seen['episodes']} episodes from seed {seen['seed']}, {kind}.", ""]
+    if card.get("context"):
+        context = card["context"]
+        lines += ["## Context networks", "", "R² on held-out states:", ""]
+        lines += ["| horizon | reward, blending | cost, blending | reward, alone | cost, alone |"]
+        lines += ["|---|---|---|---|---|"]
+        for row in context["r2"]:
+            cells = (row["horizon"], *(f"{row[k]:.3f}" for k in R2_COLUMNS))
+            lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
+        lines += ["", context["note"], ""]
+    lines += ["## How it was made", "", "```", card["command"], "```", ""]
+    lines += [f"Seed {card['seed']}, {card['training_seconds']} s of training. Versions: "]
+    lines[-1] += ", ".join(f"{package} {version}" for package, version in card["versions"].items()) + "."
+    lines += ["", "## Learning curve", "", "| steps | return | cost |", "|---|---|---|"]
+    lines += [f"| {p['steps']:,} | {p['return']:.2f} | {p['cost']:.1f} |" for p in card["learning_curve"]]
+    return "\n".join(lines) + "\n"
+
+
+R2_COLUMNS = ("reward_blending", "cost_blending", "reward_alone", "cost_alone")
+
+
+def _span(interval: list[float] | None) -> str:
+    return "" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
