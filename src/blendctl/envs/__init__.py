@@ -13,10 +13,17 @@ from blendctl.envs.registration import register_task, register_worlds, world_id
 from blendctl.envs.tasks import Buttons, Goal, Gremlins, Hazards, Objects, Pillars, PushBox, Task, Vases
 
 if TYPE_CHECKING:
+    from blendctl.envs.scene import Body, Scene
+    from blendctl.envs.single import SingleWorld
     from blendctl.envs.vector import VectorWorld
+    from blendctl.envs.wrappers import CostInStep
 
 __all__ = [
     "VectorWorld",
+    "SingleWorld",
+    "CostInStep",
+    "Scene",
+    "Body",
     "Task",
     "Objects",
     "Goal",
@@ -34,7 +41,13 @@ __all__ = [
     "world_id",
 ]
 
-_LATE = {"VectorWorld": "blendctl.envs.vector"}
+_LATE = {
+    "VectorWorld": "blendctl.envs.vector",
+    "SingleWorld": "blendctl.envs.single",
+    "CostInStep": "blendctl.envs.wrappers",
+    "Scene": "blendctl.envs.scene",
+    "Body": "blendctl.envs.scene",
+}
 
 
 def __getattr__(name: str) -> Any:

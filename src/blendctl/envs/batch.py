@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
+from typing import Any
 
 import mujoco
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from blendctl.envs.crew import Crew
 from blendctl.envs.kernels import DISABLED, BoolArray, Outcome, run_peeks, run_resets, run_steps
 from blendctl.envs.mersenne import seed_generator
-from blendctl.envs.plan import SUBSTEPS, FloatArray, IntArray, make_plan
+from blendctl.envs.plan import SUBSTEPS, FloatArray, make_plan
 from blendctl.envs.state import (
     ENDED,
     RUNNING,
@@ -29,7 +30,7 @@ from blendctl.envs.tasks import Task
 from blendctl.envs.world import build_model
 from blendctl.errors import InputError, StateError
 
-__all__ = ["Batch", "Policy", "check_seed"]
+__all__ = ["Batch", "Policy", "check_seed", "as_policies", "name_costs"]
 
 Policy = Callable[[FloatArray], ArrayLike]  # observations (n, obs) -> actions (n, act)
 
@@ -47,6 +48,20 @@ def check_seed(seed: int) -> int:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed <= LARGEST_SEED:
         raise InputError(f"expected a seed from 0 to 2**32 - 1, actually: {seed!r}")
     return int(seed)
+
+
+def as_policies(alternatives: ArrayLike | Sequence[Policy]) -> list[Policy]:
+    """Return the policies if that is what came."""
+    if isinstance(alternatives, Sequence) and alternatives:
+        policies = [policy for policy in alternatives if callable(policy)]
+        if len(policies) == len(alternatives):
+            return policies
+    raise InputError("with a horizon, expected a list of policies: functions from observations to actions")
+
+
+def name_costs(task: Task, components: FloatArray) -> dict[str, FloatArray]:
+    """Split components (..., costs) by name."""
+    return {f"cost_{name}": components[..., c] for c, name in enumerate(task.cost_names)}
 
 
 class Batch:
@@ -73,6 +88,11 @@ class Batch:
         self.crew = Crew(self.model, min(threads, num_envs))
         self.mark = fingerprint(task)
         self.act_size: int = self.model.nu
+
+    def limit_episodes(self, max_steps: int | None) -> None:
+        """Truncate episodes after so many steps; None or a negative number means never."""
+        endless = max_steps is None or max_steps < 0
+        self.plan = self.plan._replace(max_steps=2**62 if endless else int(max_steps or 0))
 
     def seed(self, row: int, seed: int) -> None:
         """Start a world's random generator; the next reset draws from it."""
@@ -121,6 +141,10 @@ class Batch:
         self, policies: Sequence[Policy], *, horizon: int, gamma: float
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Roll each policy out from the frozen worlds: discounted sums, as `peek`, until an episode's end."""
+        if horizon < 1:
+            raise InputError(f"expected horizon >= 1, actually: {horizon}")
+        if not 0.0 <= gamma <= 1.0:
+            raise InputError(f"expected 0 <= gamma <= 1, actually: {gamma}")
         shape = (len(policies), self.num_envs)
         reward, cost = np.zeros(shape), np.zeros(shape)
         components = np.zeros((*shape, len(self.task.cost_names)))
@@ -142,6 +166,8 @@ class Batch:
     def check_actions(self, actions: ArrayLike, *, alternatives: bool = False) -> FloatArray:
         """Return actions (n, act), or (k, n, act), as float64; they are clipped later, but must be numbers."""
         wanted = (self.num_envs, self.act_size)
+        if isinstance(actions, Sequence) and any(map(callable, actions)):
+            raise InputError("policies need a horizon; pass peek(policies, horizon=1) for one step")
         try:
             array = np.ascontiguousarray(actions, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -156,21 +182,21 @@ class Batch:
             )
         return array
 
-    def expect_running(self) -> None:
+    def expect_reset(self) -> None:
         """Refuse to go on with worlds that were never reset."""
-        phase: IntArray = self.worlds.phase
-        if (phase == UNBORN).any():
-            raise StateError("the worlds have not been reset; call reset(seed=...) first")
+        if (self.worlds.phase == UNBORN).any():
+            raise StateError("there is no episode yet; call reset(seed=...) first")
 
     def expect_live(self) -> None:
-        """Refuse to step worlds whose episode is over."""
+        """Refuse to step worlds that were never reset or whose episode is over."""
+        self.expect_reset()
         ended = np.flatnonzero(self.worlds.phase == ENDED)
         if ended.size:
             raise StateError(f"the episode of world {ended[0]} is over; call reset() before the next step")
 
     def snapshot(self, row: int) -> bytes:
         """Write a world completely as bytes."""
-        self.expect_running()
+        self.expect_reset()
         return pack_world(self.worlds, row, self.mark)
 
     def restore(self, snapshots: Sequence[bytes]) -> None:
@@ -179,7 +205,8 @@ class Batch:
             raise InputError(f"expected {self.num_envs} snapshots, actually: {len(snapshots)}")
         rows = [unpack_world(snapshot, self.worlds, self.mark) for snapshot in snapshots]
         for row, values in enumerate(rows):
-            for array, value in zip(self.worlds, values, strict=True):
+            arrays: tuple[NDArray[Any], ...] = self.worlds
+            for array, value in zip(arrays, values, strict=True):
                 array[row] = value
 
     def close(self) -> None:

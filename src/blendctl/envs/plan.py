@@ -82,7 +82,11 @@ def make_plan(task: Task, model: mujoco.MjModel, *, max_steps: int) -> Plan:
             where["body"][item] = body.id
         if isinstance(kind, Gremlins):
             where["mocap"][item] = model.body_mocapid[model.body(f"{body.name}.mocap").id]
-    travel = [kinds[i - 1].travel for i in np.argsort(where["mocap"]) if where["mocap"][i] >= 0]  # type: ignore[attr-defined]  # only gremlins have a mocap
+    circling = sorted(
+        (where["mocap"][i], kind.travel)
+        for i, kind in enumerate(kinds, start=1)
+        if isinstance(kind, Gremlins)
+    )
 
     sensor_of, address = {}, 12 + (7 if robot.ball else 0)
     for kind in contact_kinds(task):
@@ -90,7 +94,8 @@ def make_plan(task: Task, model: mujoco.MjModel, *, max_steps: int) -> Plan:
         address += kind.count
     assert address == model.nsensordata
 
-    about, radius = [], []
+    about: list[tuple[int, int, int, int]] = []
+    radius: list[float] = []
     for kind in task.objects:
         if not kind.constrained:
             continue
@@ -123,7 +128,7 @@ def make_plan(task: Task, model: mujoco.MjModel, *, max_steps: int) -> Plan:
         qvel_at=where["qvel"],
         body_at=where["body"],
         mocap_at=where["mocap"],
-        travel=np.array(travel, dtype=np.float64),
+        travel=np.array([travel for _, travel in circling], dtype=np.float64),
         goal=first[goal.name],
         goal_radius=float(goal.radius),
         goal_height=float(goal.height),

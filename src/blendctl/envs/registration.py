@@ -26,6 +26,7 @@ def _register(name: str) -> None:
             entry_point="blendctl.envs.single:SingleWorld",
             vector_entry_point="blendctl.envs.vector:VectorWorld",
             max_episode_steps=find_task(name).max_episode_steps,
+            disable_env_checker=True,  # its checks of every step cost as much as the physics
             kwargs={"task": name},
         )
 

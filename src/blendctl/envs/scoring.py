@@ -53,16 +53,16 @@ def measure(plan: Plan, bench: Bench, xy: FloatArray, distances: FloatArray) -> 
 def goal_met(plan: Plan, bench: Bench, distances: FloatArray, button: int) -> bool:
     """Tell whether the goal in force is reached."""
     if plan.reward == GOAL:
-        return distances[0] <= plan.goal_radius
+        return bool(distances[0] <= plan.goal_radius)
     if plan.reward == PUSH:
-        return distances[1] <= plan.goal_radius
-    return bench.sensors[plan.button_sensor + button] > 0.0
+        return bool(distances[1] <= plan.goal_radius)
+    return bool(bench.sensors[plan.button_sensor + button] > 0.0)
 
 
 @compiled
 def rate(distances: FloatArray, last: FloatArray, met: bool) -> float:
     """Reward progress since the last step, and reaching the goal by 1 more."""
-    reward = (last[0] - distances[0]) + (last[1] - distances[1])
+    reward = float((last[0] - distances[0]) + (last[1] - distances[1]))
     if met:
         reward += 1.0
     return min(max(reward, -REWARD_LIMIT), REWARD_LIMIT)

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import numpy as np
-from gymnasium.spaces import Box
+from typing import cast
 
-from blendctl.envs.plan import LIDAR_BINS, Plan
+import numpy as np
+from gymnasium.spaces import Box, Space
+
+from blendctl.envs.plan import LIDAR_BINS, FloatArray, Plan
 
 __all__ = ["observation_space", "action_space"]
 
+# Gymnasium warns of infinite bounds; a velocity beyond 1e10 ends the episode, so no sensor gets this far
+SENSOR_LIMIT = 1e15
 
-def observation_space(plan: Plan) -> Box:
-    """Sensors without bounds, then lidars in [0, 1]."""
-    low = np.full(plan.obs_size, -np.inf)
-    high = np.full(plan.obs_size, np.inf)
+
+def observation_space(plan: Plan) -> Space[FloatArray]:
+    """Sensors practically without bounds, then lidars in [0, 1]."""
+    low = np.full(plan.obs_size, -SENSOR_LIMIT)
+    high = np.full(plan.obs_size, SENSOR_LIMIT)
     lidars = LIDAR_BINS * plan.sights.shape[0]
     low[-lidars:], high[-lidars:] = 0.0, 1.0
-    return Box(low, high, dtype=np.float64)
+    return cast(Space[FloatArray], Box(low, high, dtype=np.float64))
 
 
-def action_space(act_size: int) -> Box:
+def action_space(act_size: int) -> Space[FloatArray]:
     """Both motors from -1 to 1."""
-    return Box(-1.0, 1.0, (act_size,), dtype=np.float64)
+    return cast(Space[FloatArray], Box(-1.0, 1.0, (act_size,), dtype=np.float64))

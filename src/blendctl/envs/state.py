@@ -80,7 +80,7 @@ def empty_worlds(plan: Plan, model: mujoco.MjModel, num_envs: int) -> Worlds:
 
 def copy_worlds(worlds: Worlds, rows: NDArray[np.int64] | slice = slice(None)) -> Worlds:
     """Copy the worlds of some rows."""
-    return Worlds(*(np.ascontiguousarray(array[rows]).copy() for array in worlds))
+    return Worlds._make(array[rows].copy() for array in worlds)
 
 
 def fingerprint(task: Task) -> bytes:

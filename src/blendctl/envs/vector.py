@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,10 +10,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike
 
-from blendctl.envs.batch import Batch, Policy, check_seed
+from blendctl.envs.batch import Batch, Policy, as_policies, check_seed, name_costs
 from blendctl.envs.catalog import find_task
 from blendctl.envs.kernels import DISABLED, NEXT_STEP, SAME_STEP, BoolArray, Outcome
 from blendctl.envs.plan import FloatArray
+from blendctl.envs.scene import Scene, read_scene
 from blendctl.envs.spaces import action_space, observation_space
 from blendctl.envs.state import UNBORN
 from blendctl.envs.tasks import Task
@@ -71,7 +72,7 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
     def reset(
         self,
         *,
-        seed: int | Sequence[int | None] | None = None,  # type: ignore[override]  # as SyncVectorEnv allows
+        seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[FloatArray, Infos]:
         """Begin new episodes; world i gets seed + i, or the i-th of the seeds; None continues its stream.
@@ -89,17 +90,18 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
         self.batch.reset(mask)
         return self.observations, {}
 
-    def step(self, actions: ArrayLike) -> tuple[FloatArray, FloatArray, BoolArray, BoolArray, Infos]:  # type: ignore[override]  # wider than the base: anything array-like
+    def step(self, actions: ArrayLike) -> tuple[FloatArray, FloatArray, BoolArray, BoolArray, Infos]:
         """Advance every world by its action of actions (n, act); the costs are in the infos.
 
         An episode that ended is begun anew as `autoreset_mode` says: in the next step, whose action is
         ignored and whose reward is 0, or at once, with the last observation in `infos["final_obs"]`.
         """
         checked = self.batch.check_actions(actions)
-        self.batch.expect_running()
         mode = _MODES[self.autoreset_mode]
         if mode == DISABLED:
             self.batch.expect_live()
+        else:
+            self.batch.expect_reset()
         out = self.batch.step(checked, autoreset=mode)
         return out.obs, out.reward, out.terminated, out.truncated, self._infos(out)
 
@@ -118,18 +120,14 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
         over so many steps or to the end of the episode. `components=True` adds the costs by name.
         A world whose episode is over brings 0.
         """
-        self.batch.expect_running()
+        self.batch.expect_reset()
         if horizon is None:
-            found = self.batch.peek(self.batch.check_actions(_as_actions(alternatives), alternatives=True))
+            checked = self.batch.check_actions(alternatives, alternatives=True)  # type: ignore[arg-type]  # refuses policies
+            found = self.batch.peek(checked)
         else:
-            policies = _as_policies(alternatives)
-            if horizon < 1:
-                raise InputError(f"expected horizon >= 1, actually: {horizon}")
-            found = self.batch.roll(policies, horizon=horizon, gamma=gamma)
+            found = self.batch.roll(as_policies(alternatives), horizon=horizon, gamma=gamma)
         reward, cost, parts = found
-        if not components:
-            return reward, cost
-        return reward, cost, {f"cost_{name}": parts[..., c] for c, name in enumerate(self.task.cost_names)}
+        return (reward, cost, name_costs(self.task, parts)) if components else (reward, cost)
 
     def snapshot(self) -> list[bytes]:
         """Capture every world completely, a piece of bytes each."""
@@ -138,6 +136,13 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
     def restore(self, snapshots: Sequence[bytes]) -> None:
         """Put the worlds back; they continue bit for bit. A refused snapshot changes nothing."""
         self.batch.restore(snapshots)
+
+    def scene(self, row: int = 0) -> Scene:
+        """Tell where everything is in one world."""
+        self.batch.expect_reset()
+        if not 0 <= row < self.num_envs:
+            raise InputError(f"expected a world from 0 to {self.num_envs - 1}, actually: {row}")
+        return read_scene(self.task, self.batch.plan, self.batch.worlds, row)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Stop the threads."""
@@ -177,9 +182,8 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
             return np.ones(self.num_envs, dtype=np.bool_)
         mask = np.asarray(options["reset_mask"])
         if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
-            raise InputError(
-                f"expected a reset_mask of {self.num_envs} booleans, at least one of them true, actually: {mask!r}"
-            )
+            wanted = f"a reset_mask of {self.num_envs} booleans, at least one of them true"
+            raise InputError(f"expected {wanted}, actually: {mask!r}")
         return mask
 
 
@@ -190,17 +194,3 @@ def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
     if mode not in known:
         raise InputError(f'there is no autoreset mode "{mode}"; {did_you_mean(str(mode), known)}')
     return known[mode]
-
-
-def _as_actions(alternatives: ArrayLike | Sequence[Policy]) -> ArrayLike:
-    if isinstance(alternatives, Sequence) and any(callable(item) for item in alternatives):
-        raise InputError("policies need a horizon; pass peek(policies, horizon=1) for one step")
-    return alternatives  # type: ignore[return-value]  # what is left is array-like
-
-
-def _as_policies(alternatives: ArrayLike | Sequence[Policy]) -> list[Callable[[FloatArray], ArrayLike]]:
-    if not isinstance(alternatives, Sequence) or not alternatives or not all(map(callable, alternatives)):
-        raise InputError(
-            "with a horizon, expected a list of policies: functions from observations to actions"
-        )
-    return list(alternatives)  # type: ignore[arg-type]  # each is callable

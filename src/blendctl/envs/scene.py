@@ -1,0 +1,86 @@
+"""Tell where everything is: poses of the robot and of every object, ready to be drawn."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from blendctl.envs.plan import BUTTON, LIDAR_BINS, FloatArray, Plan
+from blendctl.envs.state import Worlds
+from blendctl.envs.tasks import Goal, Hazards, Objects, Task
+
+__all__ = ["Scene", "Body", "read_scene"]
+
+
+@dataclass(frozen=True)
+class Body:
+    """One object as it stands now."""
+
+    kind: Objects  # what it is, with its size
+    index: int  # among its kind
+    x: float  # m
+    y: float  # m
+    z: float  # m, of the centre
+    rot: float  # rad, about the vertical
+    lit: bool = False  # the goal button
+
+    @property
+    def size(self) -> float:
+        """Radius, or half the edge, in metres."""
+        return float(getattr(self.kind, "radius", None) or getattr(self.kind, "half"))  # noqa: B009  # one of both exists
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One world as it stands now."""
+
+    task: Task
+    x: float  # m, of the robot
+    y: float  # m
+    heading: float  # rad, direction in which the robot drives forward
+    position: FloatArray  # (3,) m, of the robot
+    rotation: FloatArray  # (3, 3) of the robot, body to world
+    bodies: tuple[Body, ...]
+    lidars: dict[str, FloatArray]  # (16,) by the objects' name, as last observed
+    steps: int  # since the episode began
+
+
+def read_scene(task: Task, plan: Plan, worlds: Worlds, row: int) -> Scene:
+    """Read one world's scene."""
+    qpos, bodies, item = worlds.qpos[row], [], 0
+    for kind in task.objects:
+        for index in range(kind.count):
+            item += 1
+            at = plan.qpos_at[item]
+            if at >= 0:
+                x, y, z, w, i, j, k = (float(value) for value in qpos[at : at + 7])
+                rot = math.atan2(2.0 * (w * k + i * j), 1.0 - 2.0 * (j * j + k * k))
+            else:
+                x, y = (float(value) for value in worlds.xy[row, item])
+                z, rot = _resting_height(kind, float(plan.height[item])), float(worlds.rot[row, item])
+            lit = plan.reward == BUTTON and item == plan.button + worlds.button[row]
+            bodies.append(Body(kind, index, x, y, z, rot, bool(lit)))
+    rotation = worlds.rotation[row].reshape(3, 3).copy()
+    # Point drives along its x axis, Car against its y axis
+    forward = rotation[:, 0] if task.robot == "Point" else -rotation[:, 1]
+    start = plan.obs_size - LIDAR_BINS * len(task.sighted)
+    return Scene(
+        task=task,
+        x=float(worlds.position[row, 0]),
+        y=float(worlds.position[row, 1]),
+        heading=math.atan2(forward[1], forward[0]),
+        position=worlds.position[row].copy(),
+        rotation=rotation,
+        bodies=tuple(bodies),
+        lidars={
+            kind.name: worlds.obs[row, start + LIDAR_BINS * i : start + LIDAR_BINS * (i + 1)].copy()
+            for i, kind in enumerate(task.sighted)
+        },
+        steps=int(worlds.steps[row]),
+    )
+
+
+def _resting_height(kind: Objects, height: float) -> float:
+    if isinstance(kind, Goal):
+        return kind.height
+    return 0.02 if isinstance(kind, Hazards) else height

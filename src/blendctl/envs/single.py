@@ -1,0 +1,134 @@
+"""Show one world as a Gymnasium environment, with snapshot, restore and peek."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import ArrayLike
+
+from blendctl.envs.batch import Batch, Policy, as_policies, check_seed, name_costs
+from blendctl.envs.catalog import find_task
+from blendctl.envs.plan import SUBSTEPS, FloatArray
+from blendctl.envs.scene import Scene, read_scene
+from blendctl.envs.spaces import action_space, observation_space
+from blendctl.envs.state import UNBORN
+from blendctl.envs.tasks import Task
+from blendctl.errors import InputError
+
+__all__ = ["SingleWorld"]
+
+
+class SingleWorld(gymnasium.Env[FloatArray, FloatArray]):
+    """One world. `gymnasium.make("blendctl/PointGoal1-v0")` makes it with the usual wrappers.
+
+    The cost of a step is in `info["cost"]`, its components in `info["cost_hazards"]` and so on; all are 0 or 1.
+    An episode is truncated after `max_episode_steps`, and that count is part of a snapshot.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  # as Gymnasium declares it
+
+    def __init__(
+        self, task: Task | str, *, max_episode_steps: int | None = None, render_mode: str | None = None
+    ) -> None:
+        self.task = find_task(task) if isinstance(task, str) else task
+        self.batch = Batch(self.task, 1, threads=1, max_steps=max_episode_steps)
+        self.metadata = {
+            **type(self).metadata,
+            "render_fps": round(1.0 / (SUBSTEPS * self.batch.plan.timestep)),
+        }
+        modes = self.metadata["render_modes"]
+        if render_mode is not None and render_mode not in modes:
+            raise InputError(
+                f'there is no render mode "{render_mode}"; allowed: {", ".join(modes) or "none"}'
+            )
+        self.render_mode = render_mode
+        self.observation_space = observation_space(self.batch.plan)
+        self.action_space = action_space(self.batch.act_size)
+        self._max_episode_steps = max_episode_steps
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[FloatArray, dict[str, Any]]:
+        """Begin an episode; a seed gives the reference's layout for that seed, None continues the stream."""
+        if seed is not None:
+            seed = check_seed(seed)
+        super().reset(seed=seed)
+        if seed is None and self.batch.worlds.phase[0] == UNBORN:
+            seed = int(self.np_random.integers(2**32))
+        if seed is not None:
+            self.batch.seed(0, seed)
+        if self._max_episode_steps is None and self.spec is not None:
+            self.batch.limit_episodes(
+                self.spec.max_episode_steps
+            )  # gymnasium.make(id, max_episode_steps=...)
+        self.batch.reset(np.ones(1, dtype=np.bool_))
+        return self.observation, {}
+
+    def step(self, action: ArrayLike) -> tuple[FloatArray, float, bool, bool, dict[str, Any]]:
+        """Advance by an action (2,), clipped to [-1, 1]."""
+        checked = self.batch.check_actions(np.asarray(action)[None])
+        self.batch.expect_live()
+        out = self.batch.step(checked)
+        info: dict[str, Any] = {"cost": float(out.cost[0])}
+        for name, value in zip(self.task.cost_names, out.components[0].tolist(), strict=True):
+            info[f"cost_{name}"] = value
+        info["goal_met"] = bool(out.goal_met[0])
+        info["unstable"] = bool(out.unstable[0])
+        return out.obs[0], float(out.reward[0]), bool(out.terminated[0]), bool(out.truncated[0]), info
+
+    @property
+    def observation(self) -> FloatArray:
+        """The present observation (obs,), for example after `restore`."""
+        observation: FloatArray = self.batch.worlds.obs[0].copy()
+        return observation
+
+    def peek(
+        self,
+        alternatives: ArrayLike | Sequence[Policy],
+        *,
+        horizon: int | None = None,
+        gamma: float = 1.0,
+        components: bool = False,
+    ) -> tuple[FloatArray, FloatArray] | tuple[FloatArray, FloatArray, dict[str, FloatArray]]:
+        """Tell reward (k,) and cost (k,) of k alternatives from here, without advancing the world.
+
+        Alternatives are actions (k, 2), judged by one step, or with `horizon` k policies (functions from an
+        observation (obs,) to an action (2,)), whose rewards and costs are summed with discount `gamma`
+        over so many steps or to the end of the episode. `components=True` adds the costs by name.
+        """
+        self.batch.expect_reset()
+        if horizon is None:
+            actions = np.asarray(alternatives)
+            checked = self.batch.check_actions(
+                actions[:, None] if actions.ndim == 2 else actions, alternatives=True
+            )
+            found = self.batch.peek(checked)
+        else:
+            rowwise = [_for_one(policy) for policy in as_policies(alternatives)]
+            found = self.batch.roll(rowwise, horizon=horizon, gamma=gamma)
+        reward, cost, parts = (values[:, 0] for values in found)
+        return (reward, cost, name_costs(self.task, parts)) if components else (reward, cost)
+
+    def snapshot(self) -> bytes:
+        """Capture the world completely."""
+        return self.batch.snapshot(0)
+
+    def restore(self, snapshot: bytes) -> None:
+        """Put the world back; it continues bit for bit. A refused snapshot changes nothing."""
+        self.batch.restore([snapshot])
+
+    def scene(self) -> Scene:
+        """Tell where everything is."""
+        self.batch.expect_reset()
+        return read_scene(self.task, self.batch.plan, self.batch.worlds, 0)
+
+    def close(self) -> None:
+        """Release the world; closing twice is allowed."""
+        self.batch.close()
+
+
+def _for_one(policy: Policy) -> Policy:
+    return lambda observations: np.asarray(policy(observations[0]))[None]
