@@ -100,7 +100,7 @@ def draw_demo(results: list[RuleResult]) -> Figure:
     """Draw regret under its bound, and average loss under its live bound, on logarithmic axes."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 4.2), layout="constrained")
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     stages = np.arange(1, len(results[0].regret) + 1)
     styles = ["-", "--", "-.", ":"]
@@ -113,7 +113,7 @@ def draw_demo(results: list[RuleResult]) -> Figure:
         "#E69F00",
         "#666666",
         "#AAAAAA",
-        "#000000",
+        "#8B5A2B",
     ]
     for i, result in enumerate(results):
         style = {
@@ -123,13 +123,13 @@ def draw_demo(results: list[RuleResult]) -> Figure:
         }
         left.plot(stages, np.maximum(result.regret, 1e-3), label=result.rule, **style)
         right.plot(stages, result.loss, label=result.rule, **style)
-    left.plot(stages, results[0].regret_bound, color="black", linewidth=1, label="bound (Theorem 1)")
+    left.plot(stages, results[0].regret_bound, color="black", linewidth=1)
     right.plot(
         stages,
         results[0].loss_bound,
         color="black",
         linewidth=1,
-        label="live bound of maximal-loss (Theorem 2)",
+        label="bound (Theorems 1, 2)",
     )
     left.set(xscale="log", yscale="log", xlabel="stage", ylabel="Pareto regret", title="Pareto regret")
     right.set(
@@ -142,6 +142,5 @@ def draw_demo(results: list[RuleResult]) -> Figure:
     for axes in (left, right):
         axes.grid(alpha=0.25, which="both", linewidth=0.4)
         axes.spines[["top", "right"]].set_visible(False)
-    left.legend(fontsize=7, frameon=False)
-    right.legend(fontsize=7, frameon=False)
+    figure.legend(*right.get_legend_handles_labels(), loc="outside right upper", fontsize=8, frameon=False)
     return figure

@@ -126,7 +126,8 @@ def _options(plain: dict[str, Any], rule: Rule | None, path: str | Path) -> Opti
                 f'{path} was saved with a rule that is not blendctl\'s own, "{saved["name"]}"; '
                 f"pass it again: load(path, rule=...)"
             )
-        rule = make_rule(saved["name"], saved["parameters"])
+        parameters = {name: tuple(v) if isinstance(v, list) else v for name, v in saved["parameters"].items()}
+        rule = make_rule(saved["name"], parameters)
     elif rule.name != saved["name"]:
         raise FileFormatError(
             f'{path} was saved with the rule "{saved["name"]}", actually given: "{rule.name}"'

@@ -1,0 +1,74 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def blendctl(*args, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "blendctl", *args], capture_output=True, text=True, timeout=300, **options
+    )
+
+
+def test_demo_prints_the_table_and_writes_picture_and_figures(tmp_path):
+    done = blendctl("demo", "bandit", "--stages", "300", "--learners", "4", "--out", str(tmp_path / "demo"))
+    assert done.returncode == 0, done.stderr
+    for word in ("maximal-loss", "thompson", "regret", "arm shares"):
+        assert word in done.stdout
+    assert (tmp_path / "demo" / "bandit.png").read_bytes().startswith(b"\x89PNG")
+    rules = json.loads((tmp_path / "demo" / "bandit.json").read_text())["rules"]
+    for name, figures in rules.items():
+        assert figures["average_loss"] <= figures["loss_bound"], name
+        assert sum(figures["arm_shares"]) == pytest.approx(1)
+    assert rules["maximal-loss"]["pareto_regret"] < 0.2 * rules["random"]["pareto_regret"]
+
+
+def test_the_same_seed_gives_the_same_figures(tmp_path):
+    texts = []
+    for name in ("a", "b"):
+        done = blendctl(
+            "demo",
+            "bandit",
+            "--stages",
+            "50",
+            "--learners",
+            "2",
+            "--seed",
+            "3",
+            "--out",
+            str(tmp_path / name),
+        )
+        assert done.returncode == 0, done.stderr
+        texts.append((tmp_path / name / "bandit.json").read_text())
+    assert texts[0] == texts[1]
+
+
+def test_help_reads_like_a_table_of_contents():
+    done = blendctl("--help")
+    assert done.returncode == 0
+    assert "demo" in done.stdout
+    assert blendctl("--version").stdout.startswith("blendctl, version")
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["demoo"], 'did you mean "demo"'),
+        (["demo", "bandit", "--stages", "0"], "--stages"),
+        (["demo", "bandit", "--arms", "x"], "--arms"),
+    ],
+)
+def test_wrong_usage_says_what_is_allowed(args, message):
+    done = blendctl(*args)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_output_folder_that_cannot_be_made_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = blendctl("demo", "bandit", "--out", str(tmp_path / "file" / "sub"))
+    assert done.returncode == 1
+    assert done.stderr.startswith("blendctl: ")
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,35 @@
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import blendctl
+
+PUBLIC = ["blendctl", "blendctl.pareto", "blendctl.errors", "blendctl.bandit", "blendctl.bandit.rules"]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_all_names_exist_and_are_documented(name):
+    module = importlib.import_module(name)
+    assert module.__doc__
+    for public in module.__all__:
+        thing = getattr(module, public)
+        if callable(thing):
+            assert thing.__doc__, public
+
+
+def test_every_module_states_its_job_in_its_first_line():
+    for module in pkgutil.walk_packages(blendctl.__path__, "blendctl."):
+        spec = importlib.util.find_spec(module.name)
+        first = Path(spec.origin).read_text(encoding="utf-8")
+        assert first.startswith('"""'), module.name
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    heavy = ["numba", "mujoco", "torch", "matplotlib", "ray", "rich", "scipy", "pyarrow"]
+    code = f"import sys, blendctl; print([m for m in {heavy} if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
