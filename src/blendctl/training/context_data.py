@@ -1,0 +1,108 @@
+"""Data for the context networks: what happens while controllers take turns at driving."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl.controllers import NetworkController
+from blendctl.errors import InputError
+from blendctl.training.rollout import Worlds
+
+__all__ = ["Drives", "collect", "sums_ahead"]
+
+SHORT = 10  # steps: the longest of the short turns
+
+
+@dataclass(frozen=True)
+class Drives:
+    """Steps of many worlds in which several controllers took turns."""
+
+    observations: NDArray[np.float32]  # (steps, worlds, observation_size)
+    actions: NDArray[np.float32]  # (steps, worlds, action_size)
+    rewards: NDArray[np.float32]  # (steps, worlds)
+    costs: NDArray[np.float32]  # (steps, worlds)
+    driver: NDArray[np.int16]  # (steps, worlds) index of the controller that drove
+    ended: NDArray[np.bool_]  # (steps, worlds) the episode ended with this step
+
+
+def collect(
+    worlds: Worlds,
+    controllers: Sequence[NetworkController],
+    *,
+    steps: int,
+    seed: int,
+    longest: int,
+    on_step: Callable[[], None] | None = None,
+) -> Drives:
+    """Let the controllers take turns of random length for `steps` steps in every world.
+
+    Half of the turns are short (1 to 10 steps), as when a blend hesitates; the others last up to twice `longest`,
+    so that windows of `longest` steps under one driver exist, also from states that another one led to.
+    With one controller this is that controller alone.
+    """
+    if not controllers:
+        raise InputError("no controllers to collect data from; give at least one")
+    n, rng = worlds.num_envs, np.random.default_rng([seed, 3])
+    size, action_size = controllers[0].observation_size, controllers[0].action_size
+    out = Drives(
+        np.empty((steps, n, size), np.float32),
+        np.empty((steps, n, action_size), np.float32),
+        np.empty((steps, n), np.float32),
+        np.empty((steps, n), np.float32),
+        driver=np.empty((steps, n), np.int16),
+        ended=np.empty((steps, n), np.bool_),
+    )
+    observations, _ = worlds.reset(seed=seed)
+    driver = rng.integers(len(controllers), size=n)
+    left = np.zeros(n, np.int64)  # steps of the present turn
+    for t in range(steps):
+        over = left == 0
+        driver[over] = rng.integers(len(controllers), size=int(over.sum()))
+        short = rng.integers(1, SHORT + 1, size=n)
+        long = rng.integers(longest, 2 * longest + 1, size=n)
+        left = np.where(over, np.where(rng.random(n) < 0.5, short, long), left) - 1
+        actions = np.empty((n, action_size))
+        for index, controller in enumerate(controllers):
+            rows = np.flatnonzero(driver == index)
+            if len(rows):
+                actions[rows] = controller.act(observations[rows], rng)
+        out.observations[t], out.actions[t], out.driver[t] = observations, actions, driver
+        observations, out.rewards[t], terminated, truncated, infos = worlds.step(actions)
+        out.costs[t] = infos["cost"]
+        out.ended[t] = terminated | truncated
+        if on_step is not None:
+            on_step()
+    return out
+
+
+def sums_ahead(
+    drives: Drives, horizon: int, *, driver: int, discount: float
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]:
+    """Give discounted sums of rewards and of costs over `horizon` steps from each step, and which of them count.
+
+    A window counts if `driver` drove all of it within one episode. The next step (horizon 1) counts whoever
+    drove: it follows from state and action alone.
+
+    >>> ones = np.ones((4, 1), np.float32)
+    >>> who = np.array([[0], [0], [1], [1]], np.int16)
+    >>> drives = Drives(ones[..., None], ones[..., None], ones, 2 * ones, driver=who, ended=ones > 1)
+    >>> rewards, costs, counts = sums_ahead(drives, 2, driver=0, discount=0.5)
+    >>> rewards.ravel().tolist(), costs.ravel().tolist(), counts.ravel().tolist()
+    ([1.5, 1.5, 1.5, 1.0], [3.0, 3.0, 3.0, 2.0], [True, False, False, False])
+    """
+    steps = len(drives.rewards)
+    rewards, costs = np.zeros_like(drives.rewards), np.zeros_like(drives.costs)
+    for j in range(min(horizon, steps)):
+        rewards[: steps - j] += discount**j * drives.rewards[j:]
+        costs[: steps - j] += discount**j * drives.costs[j:]
+    if horizon == 1:
+        return rewards, costs, np.ones(rewards.shape, np.bool_)
+    run = np.ones(drives.driver.shape, np.int64)  # steps that the present driver drives on in this episode
+    for t in range(steps - 2, -1, -1):
+        goes_on = ~drives.ended[t] & (drives.driver[t + 1] == drives.driver[t])
+        run[t] += np.where(goes_on, run[t + 1], 0)
+    return rewards, costs, (run >= horizon) & (drives.driver == driver)

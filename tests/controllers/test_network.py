@@ -1,0 +1,194 @@
+"""A controller without torch: rows and batches agree, files are trusted only when whole."""
+
+import json
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from blendctl.controllers import (
+    ContextNetwork,
+    Controller,
+    NetworkController,
+    Predictor,
+    identity_encoding,
+    load,
+    read_controller,
+    write_controller,
+)
+from blendctl.controllers.dense import Dense, fast_tanh
+from blendctl.controllers.library import add_to_zoo
+from blendctl.errors import FileFormatError, InputError, StateError
+
+
+def dense(*sizes, seed=0):
+    rng = np.random.default_rng(seed)
+    pairs = list(pairwise(sizes))
+    weights = tuple((rng.normal(size=s) / np.sqrt(s[0])).astype(np.float32) for s in pairs)
+    return Dense(weights, tuple(rng.normal(size=m).astype(np.float32) for _, m in pairs))
+
+
+def controller(*, context=True, card=None):
+    encoding = identity_encoding(6)
+    views = ContextNetwork(
+        dense(6 + 4, 17, 4, seed=4),
+        encoding,
+        action_gains=(1.0, 20.0),
+        horizons=(1, 10),
+        discount=0.9,
+        scale=np.array([1, 2, 3, 4], np.float32),
+        shift=np.array([4, 3, 2, 1], np.float32),
+    )
+    return NetworkController(
+        "test",
+        encoding,
+        dense(6, 33, 33, 2, seed=1),
+        np.array([-0.5, -1.0], np.float32),
+        critic=dense(6, 33, 33, 1, seed=2),
+        cost_critic=dense(6, 33, 33, 1, seed=3),
+        context=views if context else None,
+        card=card or {"world": "PointGoal1", "algorithm": "ppo"},
+    )
+
+
+def test_tanh_is_tanh():
+    x = np.linspace(-20, 20, 4001).astype(np.float32)
+    assert np.array([fast_tanh(v) for v in x]) == pytest.approx(np.tanh(x.astype(np.float64)), abs=5e-7)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (5, 3, 2), (150, 256, 256, 2), (7, 64, 33, 17, 4)])
+def test_a_row_and_a_batch_give_the_same(sizes):
+    network = dense(*sizes)
+    rows = np.random.default_rng(1).normal(size=(9, sizes[0])).astype(np.float32)
+    batch = network.batch(rows)
+    assert np.stack([network.row(row) for row in rows]) == pytest.approx(batch, abs=1e-5)
+
+
+def test_every_method_takes_one_row_or_a_batch():
+    c = controller()
+    assert isinstance(c, Controller)
+    assert isinstance(c, Predictor)
+    rows = np.random.default_rng(1).normal(size=(5, 6))
+    actions = c.act(rows)
+    assert actions.shape == (5, 2)
+    rewards, costs = c.predict(rows, actions)
+    for i, row in enumerate(rows):
+        assert c.act(row) == pytest.approx(actions[i], abs=1e-5)
+        assert c.value(row) == pytest.approx(c.value(rows)[i], abs=1e-5)
+        assert c.cost_value(row) == pytest.approx(c.cost_value(rows)[i], abs=1e-5)
+        reward, cost = c.predict(row, actions[i])
+        assert [reward, cost] == pytest.approx([rewards[i], costs[i]], abs=1e-4)
+        assert np.ndim(reward) == np.ndim(cost) == np.ndim(c.value(row)) == 0
+
+
+def test_noise_has_the_policys_spread_and_comes_from_the_given_generator():
+    c = controller()
+    c = NetworkController(
+        **(vars(c) | {"actor": Dense((np.zeros((6, 2), np.float32),), (np.zeros(2, np.float32),))})
+    )
+    draws = c.act(np.zeros((20_000, 6)), np.random.default_rng(0))
+    # The tighter of the two is hardly ever clipped at 1: its spread is exp(-1).
+    assert draws[:, 1].std() == pytest.approx(np.exp(-1.0), rel=0.02)
+    assert np.abs(draws).max() <= 1.0
+    again = c.act(np.zeros((20_000, 6)), np.random.default_rng(0))
+    assert np.array_equal(draws, again)
+    assert np.array_equal(c.act(np.zeros(6)), np.zeros(2))
+
+
+def test_a_controller_survives_its_file(tmp_path):
+    c = controller()
+    write_controller(c, tmp_path / "c.safetensors")
+    back = load(tmp_path / "c.safetensors")
+    rows = np.random.default_rng(1).normal(size=(5, 6))
+    assert np.array_equal(back.act(rows), c.act(rows))
+    assert np.array_equal(
+        back.predict(rows, c.act(rows), horizon=10), c.predict(rows, c.act(rows), horizon=10)
+    )
+    assert back.card == c.card
+    assert back.encoding == c.encoding
+
+
+def test_a_controller_without_context_networks_says_how_to_get_them():
+    with pytest.raises(StateError, match="train-context"):
+        controller(context=False).predict(np.zeros(6), np.zeros(2))
+
+
+def test_wrong_shapes_and_horizons_are_refused():
+    with pytest.raises(InputError, match="horizon 7 was not trained; allowed: 1, 10"):
+        controller().predict(np.zeros(6), np.zeros(2), horizon=7)
+    with pytest.raises(InputError, match=re.escape("expected (3, 2)")):
+        controller().predict(np.zeros((3, 6)), np.zeros(2))
+    with pytest.raises(InputError, match="shape"):
+        controller().act(np.zeros(7))
+
+
+def test_damaged_and_foreign_files_are_refused(tmp_path):
+    good, bad = tmp_path / "good.safetensors", tmp_path / "bad.safetensors"
+    write_controller(controller(), good)
+    data = good.read_bytes()
+    for damaged in (data[: len(data) // 2], b"", b"hello", data + b"x"):
+        bad.write_bytes(damaged)
+        with pytest.raises(FileFormatError, match=r"bad\.safetensors"):
+            read_controller(bad)
+    save_file({"x": np.zeros(3)}, bad)
+    with pytest.raises(FileFormatError, match="no blendctl controller"):
+        read_controller(bad)
+    with pytest.raises(FileFormatError, match="is no file"):
+        read_controller(tmp_path / "missing.safetensors")
+
+
+def test_a_file_with_missing_infinite_or_misshapen_weights_is_refused(tmp_path):
+    path = tmp_path / "c.safetensors"
+    write_controller(controller(), path)
+    from safetensors import safe_open
+
+    with safe_open(str(path), framework="numpy") as file:
+        header = file.metadata()
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    for change in (
+        {"actor.0.weight": np.full((6, 33), np.nan, np.float32)},
+        {"actor.0.weight": np.zeros((5, 33), np.float32)},
+        {"critic.2.weight": np.zeros((33, 2), np.float32), "critic.2.bias": np.zeros(2, np.float32)},
+        {"context.scale": np.zeros(3, np.float32)},
+    ):
+        save_file(tensors | change, path, metadata=header)
+        with pytest.raises(FileFormatError, match="damaged"):
+            read_controller(path)
+    fewer = {name: t for name, t in tensors.items() if not name.startswith("critic")}
+    save_file(fewer, path, metadata=header)
+    with pytest.raises(FileFormatError, match="'critic' is missing"):
+        read_controller(path)
+    newer = json.loads(header["blendctl"]) | {"version": 99}
+    save_file(tensors, path, metadata={"blendctl": json.dumps(newer)})
+    with pytest.raises(FileFormatError, match="version 99"):
+        read_controller(path)
+
+
+def test_an_unknown_name_is_told_what_there_is():
+    with pytest.raises(InputError, match='no controller "PointGoal1/ppp"'):
+        load("PointGoal1/ppp")
+
+
+def test_a_finished_run_joins_a_zoo_with_its_card(tmp_path):
+    card = {
+        "name": "PointGoal1/ppo",
+        "world": "PointGoal1",
+        "algorithm": "ppo",
+        "command": "blendctl train PointGoal1",
+        "seed": 0,
+        "steps": 10,
+        "training_seconds": 1,
+        "versions": {"numpy": "2"},
+        "learning_curve": [{"steps": 10, "return": 1.0, "cost": 2.0}],
+        "evaluation": None,
+        "context": None,
+    }
+    (tmp_path / "run").mkdir()
+    write_controller(controller(card=card), tmp_path / "run" / "controller.safetensors")
+    path = add_to_zoo(tmp_path / "run", zoo=tmp_path / "zoo")
+    assert path == tmp_path / "zoo" / "PointGoal1" / "ppo.safetensors"
+    assert load(path).card == card
+    assert json.loads(path.with_suffix(".json").read_text()) == card
+    assert "| 10 | 1.00 | 2.0 |" in path.with_suffix(".md").read_text()
