@@ -21,6 +21,9 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Look": {
         "demo": ("blendctl.cli.demo:demo", "Small worlds with known answers: watch the learner work."),
     },
+    "Worlds": {
+        "conformance": ("blendctl.cli.conformance:conformance", "Our worlds against recordings of the reference."),
+    },
     "Controllers": {
         "train": ("blendctl.cli.train:train", "Train a controller in a world; resumable."),
         "evaluate": ("blendctl.cli.evaluate:evaluate", "Return and cost of controllers, with intervals."),
