@@ -26,6 +26,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Controllers": {
         "train": ("blendctl.cli.train:train", "Train a controller in a world; resumable."),
+        "train-context": ("blendctl.cli.train_context:train_context", "Train context networks of controllers."),
         "evaluate": ("blendctl.cli.evaluate:evaluate", "Return and cost of controllers, with intervals."),
         "zoo": ("blendctl.cli.zoo:zoo", "The trained controllers that ship."),
     },

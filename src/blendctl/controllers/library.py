@@ -12,7 +12,7 @@ from blendctl.controllers.network import NetworkController
 from blendctl.controllers.saved import read_controller, write_atomically
 from blendctl.errors import InputError, did_you_mean
 
-__all__ = ["load", "zoo_names", "add_to_zoo", "write_card", "ZOO"]
+__all__ = ["load", "controller_file", "zoo_names", "add_to_zoo", "write_card", "ZOO"]
 
 ZOO = Path(__file__).parent / "zoo"
 
@@ -32,13 +32,18 @@ def load(name: str | Path) -> NetworkController:
 
     A run directory of `blendctl train` works too: its latest controller is taken.
     """
+    return read_controller(controller_file(name))
+
+
+def controller_file(name: str | Path) -> Path:
+    """Find the file of a controller by its zoo name, path or run directory."""
     path = Path(name)
     if str(name) in _names():
-        return read_controller(ZOO / f"{name}.safetensors")
+        return ZOO / f"{name}.safetensors"
     if path.is_dir() and (path / "controller.safetensors").is_file():
-        return read_controller(path / "controller.safetensors")
+        return path / "controller.safetensors"
     if path.is_file() or path.suffix == ".safetensors":
-        return read_controller(path)
+        return path
     shipped = zoo_names()
     hint = did_you_mean(str(name), shipped) if shipped else "the zoo is empty"
     raise InputError(f'there is no controller "{name}", neither in the zoo nor as a file; {hint}')
@@ -50,8 +55,7 @@ def add_to_zoo(run: str | Path, *, zoo: Path = ZOO) -> Path:
     if not controller.card:
         raise InputError(f"the controller of {run} has no card yet; let the training run finish first")
     path = zoo / str(controller.card["world"]) / f"{controller.card['algorithm']}.safetensors"
-    source = Path(run) / "controller.safetensors" if Path(run).is_dir() else Path(run)
-    write_atomically(path, source.read_bytes())
+    write_atomically(path, controller_file(run).read_bytes())
     write_card(controller.card, path)
     return path
 
