@@ -60,7 +60,7 @@ class CPO:
         w = conjugate_gradient(product, b, steps=config.cg_steps)  # H⁻¹ b
         q, r, s = float(v @ product(v)), float(v @ product(w)), float(w @ product(w))
         dual = solve_dual(q, r, s, c=excess, delta=config.target_kl)
-        step = -w / dual.lam if dual.case == "recovery" else (v - dual.nu * w) / dual.lam
+        step = dual.along_gain * v + dual.along_cost * w
 
         gain_before, harm_before = float(gain.mean()), float(harm.mean())
 
@@ -78,11 +78,14 @@ class CPO:
         )
         with torch.no_grad():
             divergence = float(mean_divergence(policy, batch))
-        cases = {f"case_{name}": float(dual.case == name) for name in ("bound", "inactive", "recovery")}
+        cases = {
+            f"case_{name}": float(dual.case == name)
+            for name in ("bound", "inactive", "recovery", "degenerate")
+        }
         return {
             "kl": divergence,
             "step_fraction": fraction,
-            "multiplier": dual.nu,
+            "multiplier": min(dual.price, config.multiplier_max),
             "entropy": float(policy.entropy().detach()),
         } | cases
 
