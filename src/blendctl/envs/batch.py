@@ -90,9 +90,8 @@ class Batch:
         self.act_size: int = self.model.nu
 
     def limit_episodes(self, max_steps: int | None) -> None:
-        """Truncate episodes after so many steps; None or a negative number means never."""
-        endless = max_steps is None or max_steps < 0
-        self.plan = self.plan._replace(max_steps=2**62 if endless else int(max_steps or 0))
+        """Truncate episodes after so many steps; None means never."""
+        self.plan = self.plan._replace(max_steps=2**62 if max_steps is None else max_steps)
 
     def seed(self, row: int, seed: int) -> None:
         """Start a world's random generator; the next reset draws from it."""

@@ -104,7 +104,7 @@ def load_recording(path: Path) -> Recording:
     if name not in NAMES:
         raise InputError(f'{path.name}: there is no world "{name}"; {did_you_mean(name, NAMES)}')
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
         meta = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         missing = sorted(set(_NEEDED) - set(arrays))

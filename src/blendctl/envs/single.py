@@ -25,7 +25,8 @@ class SingleWorld(gymnasium.Env[FloatArray, FloatArray]):
     """One world. `gymnasium.make("blendctl/PointGoal1-v0")` makes it with the usual wrappers.
 
     The cost of a step is in `info["cost"]`, its components in `info["cost_hazards"]` and so on; all are 0 or 1.
-    An episode is truncated after `max_episode_steps`, and that count is part of a snapshot.
+    An episode is truncated after `max_episode_steps`, the task's own unless said otherwise, and the count is part of
+    a snapshot; under `gymnasium.make` its `TimeLimit` counts instead.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  # as Gymnasium declares it
@@ -61,9 +62,7 @@ class SingleWorld(gymnasium.Env[FloatArray, FloatArray]):
         if seed is not None:
             self.batch.seed(0, seed)
         if self._max_episode_steps is None and self.spec is not None:
-            self.batch.limit_episodes(
-                self.spec.max_episode_steps
-            )  # gymnasium.make(id, max_episode_steps=...)
+            self.batch.limit_episodes(None)  # made by gymnasium.make, whose TimeLimit counts
         self.batch.reset(np.ones(1, dtype=np.bool_))
         return self.observation, {}
 

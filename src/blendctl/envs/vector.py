@@ -169,7 +169,7 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
         if seed is None:
             return [None] * self.num_envs
         if isinstance(seed, int | np.integer):
-            first = check_seed(int(seed))
+            first = check_seed(seed)
             super().reset(seed=first)
             return [check_seed(first + row) for row in range(self.num_envs)]
         seeds = list(seed)
