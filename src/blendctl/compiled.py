@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-__all__ = ["compiled"]
+__all__ = ["compiled", "inlined"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -20,3 +20,8 @@ def compiled(function: F) -> F:
     division by zero give inf as in numpy, and lets the loops vectorise.
     """
     return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+def inlined(function: F) -> F:
+    """Compile as `compiled` does, and copy the body into each compiled caller: no call, no array headers."""
+    return cast(F, numba.njit(error_model="numpy", inline="always")(function))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -146,12 +146,12 @@ class Core:
         )
 
     def array(self, values: ArrayLike, name: str, shape: tuple[int | str, ...]) -> FloatArray:
-        """Convert to a C-contiguous float64 array of that shape; a word in the shape means any number >= 1."""
+        """Give a C-contiguous float64 array of that shape, itself if it can be; a word means any number >= 1."""
         try:
             given = np.asarray(values)
             if given.dtype.kind not in "fiub":
                 raise TypeError(f"type {given.dtype}")
-            array = np.array(given, dtype=np.float64, order="C")
+            array = np.require(given, dtype=np.float64, requirements=["C", "A", "W"])
         except (TypeError, ValueError) as error:
             raise InputError(
                 f"{name} must be an array of numbers of shape {_words(shape)}: {error}"
@@ -167,8 +167,3 @@ class Core:
 
 def _words(shape: tuple[int | str, ...]) -> str:
     return f"({', '.join(str(size) for size in shape)}{',' if len(shape) == 1 else ''})"
-
-
-def is_plain(values: Any) -> bool:
-    """Tell whether an array can go to the kernels as it is."""
-    return type(values) is np.ndarray and values.dtype is _FLOAT and values.flags.carray

@@ -73,7 +73,8 @@ class DecisionBatch:
         return len(self._row)
 
     def __getitem__(self, index: int) -> Decision:
-        return Decision(self._row[index], self._arms, self._objectives)
+        row = self._row[index]
+        return Decision(row, self._arms, self._objectives, int(row[ARM]))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} decisions, arms={self.arm})"
@@ -86,21 +87,24 @@ class Decision:
     `loss[arm] + 2 * radius * width[arm]`.
     """
 
-    __slots__ = ("_row", "_arms", "_objectives", "arm", "radius")
+    __slots__ = ("_row", "_arms", "_objectives", "arm")
 
     arm: int  # the arm to pull
-    radius: float  # the confidence radius beta
 
-    def __init__(self, row: FloatArray, arms: int, objectives: int) -> None:
+    def __init__(self, row: FloatArray, arms: int, objectives: int, arm: int) -> None:
         self._row = row
         self._arms = arms
         self._objectives = objectives
-        self.arm = int(row[ARM])
-        self.radius = float(row[RADIUS])
+        self.arm = arm
 
     @property
     def _batch(self) -> DecisionBatch:
         return DecisionBatch(self._row, self._arms, self._objectives)
+
+    @property
+    def radius(self) -> float:
+        """The confidence radius beta."""
+        return float(self._row[RADIUS])
 
     @property
     def candidates(self) -> NDArray[np.intp]:

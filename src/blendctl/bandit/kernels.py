@@ -46,7 +46,7 @@ from blendctl.bandit.layout import (
     TIE,
     TOO_LONG,
 )
-from blendctl.compiled import compiled
+from blendctl.compiled import compiled, inlined
 
 FloatArray = NDArray[np.float64]
 WordArray = NDArray[np.uint64]
@@ -122,7 +122,7 @@ def normals(rng: WordArray, out: FloatArray, pooled: bool) -> None:
 
 
 # Rows are passed as (matrix, row number): a view of a row would cost more than the work on it.
-@compiled
+@inlined
 def _code(features: FloatArray, a: int, config: FloatArray) -> int:
     d = features.shape[1]
     square = 0.0
@@ -137,7 +137,7 @@ def _code(features: FloatArray, a: int, config: FloatArray) -> int:
     return OK if config[RESCALE] != 0.0 else TOO_LONG
 
 
-@compiled
+@inlined
 def check_features(features: FloatArray, config: FloatArray) -> int:
     """Return the code of the first row of (arms, d) that is not allowed, or OK."""
     for a in range(features.shape[0]):
@@ -183,7 +183,7 @@ def _whiten(state: FloatArray, base: int, stride: int, z: FloatArray) -> None:
             _subtract(z[a, j + 1 :], z[a, j], state[row + j + 1 : row + d])
 
 
-@compiled
+@inlined
 def _indices(
     state: FloatArray, config: FloatArray, features: FloatArray, z: FloatArray, out: FloatArray
 ) -> None:
@@ -229,7 +229,7 @@ def _indices(
             out[loss + a] = max(out[loss + a], best - out[ucb + a * m + k])
 
 
-@compiled
+@inlined
 def mark_least_loss(out: FloatArray, arms: int, m: int, tie: float, printed: bool) -> None:
     """Mark the candidates: arms of least loss that no other arm dominates.
 
@@ -267,7 +267,7 @@ def mark_least_loss(out: FloatArray, arms: int, m: int, tie: float, printed: boo
             out[mark + a] = 0.0 if kept > 0 else 1.0
 
 
-@compiled
+@inlined
 def _settle(state: FloatArray, rng: WordArray, out: FloatArray, arms: int) -> None:
     """Pick uniformly among the marked arms and enter the decision into the bound."""
     mark = INDICES + 2 * arms
@@ -291,13 +291,17 @@ def _settle(state: FloatArray, rng: WordArray, out: FloatArray, arms: int) -> No
 def decide_one(
     state: FloatArray, rng: WordArray, config: FloatArray, features: FloatArray, out: FloatArray
 ) -> int:
-    """Decide by the paper's rule for one learner: features (arms, d), out one decision row."""
+    """Decide by the paper's rule for one learner: features (arms, d), out one decision row.
+
+    Returns the arm, or the negated code of what is wrong with the features.
+    """
     code = check_features(features, config)
-    if code == OK:
-        _indices(state, config, features, np.empty(features.shape), out)
-        mark_least_loss(out, features.shape[0], config.size - SCALES, config[TIE], config[PRINTED] != 0.0)
-        _settle(state, rng, out, features.shape[0])
-    return code
+    if code != OK:
+        return -code
+    _indices(state, config, features, np.empty(features.shape), out)
+    mark_least_loss(out, features.shape[0], config.size - SCALES, config[TIE], config[PRINTED] != 0.0)
+    _settle(state, rng, out, features.shape[0])
+    return int(out[ARM])
 
 
 @compiled
@@ -386,7 +390,7 @@ def _forget(state: FloatArray, config: FloatArray, base: int, d: int, x: FloatAr
     _rotate(state, base, d, x, turn)
 
 
-@compiled
+@inlined
 def _log_determinant(state: FloatArray, config: FloatArray, base: int, d: int, stride: int) -> float:
     """Compute log det(V) - log det(V_0) from U's diagonal, with one logarithm per overflow."""
     root = math.sqrt(config[REGULARIZATION])
@@ -399,7 +403,7 @@ def _log_determinant(state: FloatArray, config: FloatArray, base: int, d: int, s
     return 2.0 * (total + math.log(product))
 
 
-@compiled
+@inlined
 def _absorb(
     state: FloatArray, config: FloatArray, features: FloatArray, feedback: FloatArray, f: int, x: FloatArray
 ) -> None:
@@ -420,7 +424,7 @@ def _absorb(
         state[LOG_DET] = _log_determinant(state, config, base, d, x.size)
 
 
-@compiled
+@inlined
 def _check_feedback(feedback: FloatArray) -> int:
     for f in range(feedback.shape[0]):
         for k in range(feedback.shape[1]):

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Unpack
 
 import numpy as np
+from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from blendctl.bandit import bounds, layout
-from blendctl.bandit.core import Core, is_plain
+from blendctl.bandit.core import Core
 from blendctl.bandit.decision import Decision, DecisionBatch
 from blendctl.bandit.options import OptionNames, Options, options_from
 from blendctl.bandit.rules import Rule
@@ -19,6 +20,7 @@ from blendctl.errors import InputError, StateError
 __all__ = ["BlendingBandit"]
 
 FloatArray = NDArray[np.float64]
+FLOAT = np.dtype(np.float64)
 
 
 class BlendingBandit:
@@ -56,44 +58,53 @@ class BlendingBandit:
         self._config = core.config
         self._n_features = core.options.n_features
         self._n_objectives = core.options.n_objectives
+        self._feature_shape, self._feedback_shape = (self._n_features,), (self._n_objectives,)
         self._decide_one, self._update_one = kernels.decide_one, kernels.update_one
 
     def decide(self, features: ArrayLike) -> Decision:
         """Pick an arm for features (arms, n_features): psi(z, x) of every arm x at the current state z."""
-        if is_plain(features):
-            array: FloatArray = features  # type: ignore[assignment]  # is_plain has checked it
-            if array.ndim != 2 or array.shape[1] != self._n_features or array.shape[0] == 0:
-                array = self._core.array(features, "features", ("arms", self._n_features))
-        else:
-            array = self._core.array(features, "features", ("arms", self._n_features))
-        arms = array.shape[0]
-        core = self._core
+        n_features, n_objectives, core = self._n_features, self._n_objectives, self._core
+        # the common case is told by a few comparisons; everything else goes through the full check
+        if not (
+            type(features) is ndarray
+            and features.dtype is FLOAT
+            and features.flags.carray
+            and features.ndim == 2
+            and features.shape[1] == n_features
+            and features.shape[0]
+        ):
+            features = core.array(features, "features", ("arms", n_features))
+        arms = features.shape[0]
         if not core.compiled_rule:
-            return Decision(core.decide(array[None], pooled=True)[0], arms, self._n_objectives)
-        row = np.empty(layout.decision_size(arms, self._n_objectives))
-        if self._decide_one(self._state, self._rng, self._config, array, row):
-            core.refuse(array)
-        return Decision(row, arms, self._n_objectives)
+            rows = core.decide(features[None], pooled=True)
+            return Decision(rows[0], arms, n_objectives, int(rows[0, layout.ARM]))
+        row = np.empty(layout.INDICES + arms * (3 + 2 * n_objectives))
+        arm = self._decide_one(self._state, self._rng, self._config, features, row)
+        if arm < 0:
+            core.refuse(features)
+        return Decision(row, arms, n_objectives, arm)
 
     def update(self, features: ArrayLike, feedback: ArrayLike) -> None:
         """Learn that an arm with these features (n_features,) gave this feedback (n_objectives,).
 
         Needs nothing from the decision, so feedback may come late or for several decisions at once.
         """
-        if is_plain(features):
-            psi: FloatArray = features  # type: ignore[assignment]  # is_plain has checked it
-            if psi.shape != (self._n_features,):
-                psi = self._core.array(features, "features", (self._n_features,))
-        else:
-            psi = self._core.array(features, "features", (self._n_features,))
-        if is_plain(feedback):
-            y: FloatArray = feedback  # type: ignore[assignment]  # is_plain has checked it
-            if y.shape != (self._n_objectives,):
-                y = self._core.array(feedback, "feedback", (self._n_objectives,))
-        else:
-            y = self._core.array(feedback, "feedback", (self._n_objectives,))
-        if self._update_one(self._state, self._config, psi, y):
-            self._core.refuse(psi, y)
+        if not (
+            type(features) is ndarray
+            and features.dtype is FLOAT
+            and features.flags.carray
+            and features.shape == self._feature_shape
+        ):
+            features = self._core.array(features, "features", self._feature_shape)
+        if not (
+            type(feedback) is ndarray
+            and feedback.dtype is FLOAT
+            and feedback.flags.carray
+            and feedback.shape == self._feedback_shape
+        ):
+            feedback = self._core.array(feedback, "feedback", self._feedback_shape)
+        if self._update_one(self._state, self._config, features, feedback):
+            self._core.refuse(features, feedback)
 
     def decide_many(self, features: ArrayLike) -> DecisionBatch:
         """Decide in B parallel worlds at once, all from what is known now: features (B, arms, n_features)."""
