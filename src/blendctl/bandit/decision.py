@@ -143,7 +143,7 @@ class Decision:
             [f"objective {k}" for k in range(self._objectives)] if objectives is None else list(objectives)
         )
         candidates = self.candidates
-        chosen = f"{arm_names[self.arm]}: estimated loss at most {self.loss[self.arm]:.3g} in any objective"
+        chosen = f"{arm_names[self.arm]}: estimated loss {self.loss[self.arm]:.3g} in its worst objective"
         if len(candidates) > 1:
             others = ", ".join(arm_names[c] for c in candidates if c != self.arm)
             chosen += f", picked at random among equals ({others})"
