@@ -27,7 +27,7 @@ from blendctl.envs.scoring import (
 )
 from blendctl.envs.state import ENDED, RUNNING, Worlds
 
-__all__ = ["Outcome", "run_resets", "run_steps", "run_peeks"]
+__all__ = ["Outcome", "load_world", "run_resets", "run_steps", "run_peeks"]
 
 BoolArray = NDArray[np.bool_]
 
@@ -62,7 +62,7 @@ claim = cast(Callable[[IntArray], int], intrinsic(_claim))
 
 
 @compiled
-def _load(plan: Plan, bench: Bench, worlds: Worlds, w: int) -> None:
+def load_world(plan: Plan, bench: Bench, worlds: Worlds, w: int) -> None:
     """Put world w on the bench: its state into the data, its layout into the model."""
     bench.qpos[:] = worlds.qpos[w]
     bench.qvel[:] = worlds.qvel[w]
@@ -130,7 +130,7 @@ def _reset_world(plan: Plan, bench: Bench, worlds: Worlds, w: int) -> bool:
     worlds.timer[w] = 0
     worlds.steps[w] = 0
     worlds.phase[w] = RUNNING
-    _load(plan, bench, worlds, w)
+    load_world(plan, bench, worlds, w)
     bench.ctrl[:] = 0.0
     advance(bench, plan, 0.0, 0)
     _store(bench, worlds, w, 0.0)
@@ -165,7 +165,7 @@ def _replace_goal(plan: Plan, bench: Bench, worlds: Worlds, w: int) -> bool:
 def _step_world(
     plan: Plan, bench: Bench, worlds: Worlds, w: int, action: FloatArray, substeps: int, out: Outcome
 ) -> None:
-    _load(plan, bench, worlds, w)
+    load_world(plan, bench, worlds, w)
     for i in range(action.shape[0]):
         bench.ctrl[i] = min(max(action[i], -1.0), 1.0)
     time = advance(bench, plan, worlds.time[w], substeps)
@@ -261,7 +261,7 @@ def run_peeks(
         job = claim(counter)
         if worlds.phase[w] != RUNNING:
             continue
-        _load(plan, bench, worlds, w)
+        load_world(plan, bench, worlds, w)
         for i in range(actions.shape[2]):
             bench.ctrl[i] = min(max(actions[k, w, i], -1.0), 1.0)
         if np.isnan(advance(bench, plan, worlds.time[w], substeps)):

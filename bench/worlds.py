@@ -1,0 +1,153 @@
+"""Time the worlds against their own physics: everything included, as a share of MuJoCo's raw speed.
+
+Raw is one thread's `mj_step` loop on the same model, over the same worlds and actions, divided by the number of
+threads. Rounds alternate raw and ours, and the fastest of each counts, so that a busy moment does not decide.
+The vector form's time includes its resets, one in a thousand steps.
+
+    python bench/worlds.py PointGoal1 CarButton1 --rounds 5
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+import gymnasium
+import mujoco
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from blendctl.envs import NAMES, VectorWorld, find_task, world_id
+from blendctl.envs.physics import make_bench
+from blendctl.envs.plan import SUBSTEPS
+
+GOALS = {
+    "PointGoal1": (0.70, 3.0),
+    "PointPush1": (0.80, None),
+    "CarButton1": (0.80, 1.6),
+}  # ratio, single form
+EPISODE = 1000  # steps per reset
+
+
+@dataclass
+class Timing:
+    """Milliseconds per world-step, the fastest round so far."""
+
+    raw: float = np.inf  # one thread, divided by the number of threads
+    vector: float = np.inf  # with its share of a reset
+    single: float = np.inf
+    reset: float = np.inf  # ms per reset in the vector form, on all threads
+
+    def better(self, other: Timing) -> Timing:
+        """The smaller of each."""
+        return Timing(
+            *(min(a, b) for a, b in zip(asdict(self).values(), asdict(other).values(), strict=True))
+        )
+
+
+def time_raw(worlds: VectorWorld, actions: np.ndarray) -> float:
+    """Seconds per world-step of a bare mj_step loop over actions (steps, n, act) from the worlds' first states."""
+    worlds.reset(seed=0)
+    steps, n = actions.shape[:2]
+    total = 0.0
+    for row in range(n):
+        model, data = placed(worlds, row)
+        start = time.perf_counter()
+        for action in actions[:, row]:
+            data.ctrl[:] = action
+            if model.nmocap:
+                data.mocap_pos[:] = 0.35 * np.sin(data.time), 0.35 * np.cos(data.time), 0.1
+            mujoco.mj_step(model, data, nstep=SUBSTEPS)
+        total += time.perf_counter() - start
+    return total / (steps * n)
+
+
+def placed(worlds: VectorWorld, row: int) -> tuple[mujoco.MjModel, mujoco.MjData]:
+    """A model and data of their own with one world's layout and state."""
+    from blendctl.envs.kernels import load_world
+
+    bench, (model, data) = make_bench(worlds.batch.model)
+    load_world(worlds.batch.plan, bench, worlds.batch.worlds, row)
+    return model, data
+
+
+def time_vector(worlds: VectorWorld, actions: np.ndarray) -> tuple[float, float]:
+    """Seconds per world-step and per reset."""
+    start = time.perf_counter()
+    worlds.reset(seed=0)
+    middle = time.perf_counter()
+    for action in actions:
+        worlds.step(action)
+    end = time.perf_counter()
+    steps, n = actions.shape[:2]
+    reset = (middle - start) / n
+    return (end - middle) / (steps * n) + reset / EPISODE, reset
+
+
+def time_single(name: str, actions: np.ndarray) -> float:
+    """Seconds per step of the single form as gymnasium.make gives it, over several worlds."""
+    env = gymnasium.make(world_id(name))
+    total = 0.0
+    for row in range(actions.shape[1]):
+        env.reset(seed=row)
+        start = time.perf_counter()
+        for action in actions[:, row]:
+            env.step(action)
+        total += time.perf_counter() - start
+    return total / (actions.shape[0] * actions.shape[1])
+
+
+def time_world(name: str, *, num_envs: int, threads: int, steps: int, rounds: int) -> Timing:
+    """Alternate raw, vector and single; keep the fastest of each."""
+    actions = np.random.default_rng(0).uniform(-1, 1, (steps, num_envs, 2))
+    worlds = VectorWorld(find_task(name), num_envs, threads=threads)
+    time_vector(worlds, actions[:2])  # compiles
+    best = Timing()
+    for _ in range(rounds):
+        raw = time_raw(worlds, actions)
+        vector, reset = time_vector(worlds, actions)
+        single = time_single(name, actions)
+        best = best.better(Timing(1e3 * raw / threads, 1e3 * vector, 1e3 * single, 1e3 * reset))
+    worlds.close()
+    return best
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@click.option("--num-envs", default=64, show_default=True, help="Worlds in the vector form.")
+@click.option("--threads", default=2, show_default=True, help="Threads of the vector form.")
+@click.option("--steps", default=100, show_default=True, help="Steps of every world in a round.")
+@click.option("--rounds", default=3, show_default=True, help="Rounds; the fastest counts.")
+@click.option("--json", "target", type=click.Path(path_type=Path), help="Write the figures there.")
+def main(
+    names: tuple[str, ...], num_envs: int, threads: int, steps: int, rounds: int, target: Path | None
+) -> None:
+    """Time worlds by NAME (all eighteen by default)."""
+    table = Table(
+        title=f"{num_envs} worlds, {threads} threads: ms per world-step, MuJoCo {mujoco.__version__}"
+    )
+    for column in ("world", "raw", "vector", "ratio", "goal", "single", "x raw", "at most", "reset ms"):
+        table.add_column(column, justify="left" if column == "world" else "right")
+    figures = {}
+    for name in names or NAMES:
+        t = time_world(name, num_envs=num_envs, threads=threads, steps=steps, rounds=rounds)
+        ratio, slower = t.raw / t.vector, t.single / (t.raw * threads)
+        goal, limit = GOALS.get(name, (None, None))
+        figures[name] = asdict(t) | {"ratio": ratio, "single_over_raw": slower}
+        cells = [f"{t.raw:.4f}", f"{t.vector:.4f}", f"{ratio:.2f}", f"{goal or ''}"]
+        cells += [f"{t.single:.4f}", f"{slower:.2f}", f"{limit or ''}", f"{t.reset:.3f}"]
+        table.add_row(name, *cells)
+        Console(stderr=True).print(
+            f"{name}: ratio {ratio:.2f}, single {slower:.2f}x raw, reset {t.reset:.3f} ms"
+        )
+    Console().print(table)
+    if target is not None:
+        target.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
