@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -85,9 +86,8 @@ def test_every_method_takes_one_row_or_a_batch():
 
 def test_noise_has_the_policys_spread_and_comes_from_the_given_generator():
     c = controller()
-    c = NetworkController(
-        **(vars(c) | {"actor": Dense((np.zeros((6, 2), np.float32),), (np.zeros(2, np.float32),))})
-    )
+    still = Dense((np.zeros((6, 2), np.float32),), (np.zeros(2, np.float32),))
+    c = replace(c, actor=still)
     draws = c.act(np.zeros((20_000, 6)), np.random.default_rng(0))
     # The tighter of the two is hardly ever clipped at 1: its spread is exp(-1).
     assert draws[:, 1].std() == pytest.approx(np.exp(-1.0), rel=0.02)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from blendctl.controllers.dense import Dense
-from blendctl.controllers.encoding import Encoding
+from blendctl.compiled import compiled
+from blendctl.controllers.dense import Dense, run_row
+from blendctl.controllers.encoding import Encoding, encode
 from blendctl.errors import InputError, StateError
 
 __all__ = ["NetworkController", "ContextNetwork"]
@@ -34,12 +35,32 @@ class ContextNetwork:
     discount: float
     scale: Array  # (2 * horizons,) standard deviation of each target
     shift: Array  # (2 * horizons,) mean of each target
+    gains: NDArray[np.float64] = field(init=False, repr=False)  # action_gains as an array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gains", np.array(self.action_gains, np.float64))
 
     def __call__(self, observations: NDArray[np.float64], actions: NDArray[np.float64]) -> Array:
         """Give (n, 2 * horizons) for observations (n, observation_size) and actions (n, action_size)."""
         inputs = np.concatenate([self.encoding(observations), self.action_views(actions)], axis=1)
-        raw = self.network.row(inputs[0])[None] if len(inputs) == 1 else self.network.batch(inputs)
-        return np.asarray(raw * self.scale + self.shift, np.float32)
+        return np.asarray(self.network.batch(inputs) * self.scale + self.shift, np.float32)
+
+    def row(self, observation: NDArray[np.float64], action: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give (2 * horizons,) for one observation and action: the same in one compiled call."""
+        encoding = self.encoding
+        if observation.shape != (encoding.observation_size,):
+            encoding(observation)  # says what is wrong
+        return predict_row(
+            np.ascontiguousarray(observation).reshape(1, -1),
+            np.ascontiguousarray(action),
+            self.gains,
+            self.network.flat,
+            self.network.sizes,
+            self.scale,
+            self.shift,
+            encoding.size,
+            *encoding.plan,
+        )
 
     def action_views(self, actions: NDArray[np.float64]) -> Array:
         """Give what the network sees of actions (n, action_size)."""
@@ -63,6 +84,10 @@ class NetworkController:
     cost_critic: Dense  # -> discounted cost
     context: ContextNetwork | None = None
     card: dict[str, Any] = field(default_factory=dict)
+    std: Array = field(init=False, repr=False)  # (action_size,)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "std", np.exp(self.log_std))
 
     @property
     def observation_size(self) -> int:
@@ -80,8 +105,8 @@ class NetworkController:
         mean = self.actor.row(inputs) if inputs.ndim == 1 else self.actor.batch(inputs)
         action = mean.astype(np.float64)
         if rng is not None:
-            action += np.exp(self.log_std) * rng.standard_normal(action.shape)
-        return np.clip(action, -1.0, 1.0)
+            action += self.std * rng.standard_normal(action.shape)
+        return np.minimum(np.maximum(action, -1.0), 1.0)
 
     def value(self, observation: ArrayLike) -> NDArray[np.float64]:
         """Estimate the discounted return of driving on from here, a number or (n,)."""
@@ -114,12 +139,47 @@ class NetworkController:
                 f"action has shape {actions.shape}; expected {(*observations.shape[:-1], self.action_size)}, "
                 f"one action per observation of shape {observations.shape}"
             )
-        out = context(np.atleast_2d(observations), np.atleast_2d(actions)).astype(np.float64)
         column = 2 * context.horizons.index(horizon)
-        reward, cost = out[:, column], out[:, column + 1]
-        return (reward[0], cost[0]) if observations.ndim == 1 else (reward, cost)
+        if observations.ndim == 1:
+            row = context.row(observations, actions)
+            return row[column], row[column + 1]
+        out = context(observations, actions).astype(np.float64)
+        return out[:, column], out[:, column + 1]
 
     def _scalar(self, network: Dense, observation: ArrayLike) -> NDArray[np.float64]:
         inputs = self.encoding(observation)
-        out = network.row(inputs)[0] if inputs.ndim == 1 else network.batch(inputs)[:, 0]
-        return np.asarray(out, np.float64)[()]
+        if inputs.ndim == 1:
+            return network.row(inputs).astype(np.float64)[0]  # type: ignore[no-any-return]  # a number, as one row gives
+        return network.batch(inputs)[:, 0].astype(np.float64)
+
+
+@compiled
+def predict_row(
+    raw: NDArray[np.float64],  # (1, observation_size)
+    action: NDArray[np.float64],  # (action_size,)
+    gains: NDArray[np.float64],
+    flat: Array,
+    sizes: NDArray[np.int64],
+    scale: Array,
+    shift: Array,
+    size: int,
+    robot: NDArray[np.int64],
+    robot_gains: NDArray[np.float64],
+    rings: NDArray[np.int64],
+    radii: NDArray[np.float64],
+    pairs: NDArray[np.int64],
+    ahead: NDArray[np.float64],
+    near: bool,
+    velocity: int,
+    max_distance: float,
+) -> NDArray[np.float64]:
+    """Encode one observation and action, run the context network, and undo the standardisation."""
+    inputs = np.empty((1, sizes[0]), np.float32)
+    encode(raw, inputs, robot, robot_gains, rings, radii, pairs, ahead, near, velocity, max_distance)
+    at = size
+    for gain in gains:
+        for a in action:
+            inputs[0, at] = min(max(a * gain, -1.0), 1.0)
+            at += 1
+    out = run_row(inputs[0], flat, sizes)
+    return out.astype(np.float64) * scale + shift

@@ -1,0 +1,132 @@
+"""Context networks learn what an action brings; windows count only where one driver drove."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blendctl.controllers import Encoding, NetworkController, identity_encoding, load, write_controller
+from blendctl.controllers.dense import Dense
+from blendctl.errors import InputError
+from blendctl.training.context import ContextConfig, fit_context, r_squared, rows_of
+from blendctl.training.context_data import Drives, collect, sums_ahead
+from blendctl.training.views import Views
+
+SMALL = ContextConfig(
+    horizons=(1, 3), steps=20_000, worlds=16, hidden=(64,), passes=30, minibatch=500, threads=1
+)
+
+
+class Line:
+    """One-dimensional worlds: the state moves by the action; above 1 costs 1; the reward is the move."""
+
+    num_envs = 16
+
+    def reset(self, *, seed=None):
+        self.rng = np.random.default_rng(seed)
+        self.x = self.rng.uniform(-2, 2, size=(self.num_envs, 1))
+        self.time = 0
+        return self.x.copy(), {}
+
+    def step(self, actions):
+        move = 0.5 * actions[:, :1]
+        self.x = np.clip(self.x + move, -2, 2)
+        self.time += 1
+        over = np.full(self.num_envs, self.time % 50 == 0)
+        cost = (self.x[:, 0] > 1.0).astype(float)
+        if over.any():
+            self.x = self.rng.uniform(-2, 2, size=(self.num_envs, 1))
+        return self.x.copy(), move[:, 0], np.zeros(self.num_envs, bool), over, {"cost": cost}
+
+
+def driver(name, bias):
+    def constant(n, value):
+        return Dense((np.zeros((n, 1), np.float32),), (np.full(1, value, np.float32),))
+
+    return NetworkController(
+        name,
+        identity_encoding(1),
+        constant(1, bias),
+        np.full(1, -1.0, np.float32),
+        critic=constant(1, 0),
+        cost_critic=constant(1, 0),
+    )
+
+
+def views():
+    encoding = Encoding(1, (1.0,))
+    return Views(encoding, encoding, (1.0,), 1.0)
+
+
+@pytest.fixture(scope="module")
+def drives():
+    turns = [driver("left", -0.5), driver("right", 0.5)]
+    return [collect(Line(), turns, steps=1250, seed=s, longest=3) for s in (0, 1)]
+
+
+def test_turns_are_taken_by_all_and_last_differently(drives):
+    who = drives[0].driver[:, 0]
+    lengths = np.diff(np.flatnonzero(np.diff(who)))
+    assert set(who) == {0, 1}
+    assert lengths.min() < 3
+    assert lengths.max() > 6
+
+
+def test_the_networks_explain_held_out_drives(drives, tmp_path):
+    learned, held_out = drives
+    context = fit_context(rows_of(learned, 1, views=views(), config=SMALL), views=views(), config=SMALL)
+    found = r_squared(context, rows_of(held_out, 1, views=views(), config=SMALL))
+    # The reward is the action itself; the cost an edge, blurred only by the network; sums depend on later noise.
+    assert found[0] > 0.98
+    assert found[1] > 0.8
+    assert found[3] > 0.75
+    controller = NetworkController(
+        **({k: v for k, v in vars(driver("right", 0.5)).items() if k not in ("std", "context")}),
+        context=context,
+    )
+    write_controller(controller, tmp_path / "c.safetensors")
+    back = load(tmp_path / "c.safetensors")
+    reward, cost = back.predict(np.array([0.8]), np.array([0.9]))
+    assert reward == pytest.approx(0.45, abs=0.05)
+    assert cost > 0.6
+    batch = back.predict(np.array([[0.8], [-1.5]]), np.array([[0.9], [0.9]]), horizon=3)
+    one = back.predict(np.array([0.8]), np.array([0.9]), horizon=3)
+    assert [batch[0][0], batch[1][0]] == pytest.approx(one, abs=1e-4)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 10_000), st.integers(2, 6))
+def test_a_window_counts_where_one_driver_drove_within_one_episode(seed, horizon):
+    rng = np.random.default_rng(seed)
+    steps, worlds = 20, 2
+    values = rng.normal(size=(steps, worlds)).astype(np.float32)
+    who = rng.integers(2, size=(steps, worlds)).astype(np.int16)
+    ended = rng.random((steps, worlds)) < 0.1
+    data = Drives(values[..., None], values[..., None], values, values, driver=who, ended=ended)
+    sums, _, counts = sums_ahead(data, horizon, driver=1, discount=0.9)
+    for t in range(steps):
+        for w in range(worlds):
+            window = slice(t, t + horizon)
+            whole = t + horizon <= steps and (who[window, w] == 1).all() and not ended[window, w][:-1].any()
+            assert counts[t, w] == whole
+            if whole:
+                assert sums[t, w] == pytest.approx(
+                    sum(0.9**k * v for k, v in enumerate(values[window, w])), abs=1e-4
+                )
+
+
+def test_the_next_step_counts_whoever_drove(drives):
+    assert sums_ahead(drives[0], 1, driver=0, discount=0.9)[2].all()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"horizons": (10,)}, "beginning with 1"),
+        ({"horizons": (1, 20, 10)}, "rising"),
+        ({"steps": 100}, "too few"),
+    ],
+)
+def test_impossible_settings_are_refused(options, told):
+    with pytest.raises(InputError, match=told):
+        ContextConfig(**options)
