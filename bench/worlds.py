@@ -1,8 +1,8 @@
 """Time the worlds against their own physics: everything included, as a share of MuJoCo's raw speed.
 
 Raw is one thread's `mj_step` loop on the same model, over the same worlds and actions, divided by the number of
-threads. Rounds alternate raw and ours, and the fastest of each counts, so that a busy moment does not decide.
-The vector form's time includes its resets, one in a thousand steps.
+threads. Rounds alternate raw and ours with the same trajectories, and of every step the fastest round counts, so that a
+busy moment does not decide. The vector form's time includes its resets, one in a thousand steps.
 
     python bench/worlds.py PointGoal1 CarButton1 --rounds 5
 """
@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from blendctl.envs import NAMES, VectorWorld, find_task, world_id
+from blendctl.envs.kernels import load_world
 from blendctl.envs.physics import make_bench
 from blendctl.envs.plan import SUBSTEPS
 
@@ -33,87 +34,78 @@ GOALS = {
 EPISODE = 1000  # steps per reset
 
 
-@dataclass
+@dataclass(frozen=True)
 class Timing:
-    """Milliseconds per world-step, the fastest round so far."""
+    """Milliseconds per world-step."""
 
-    raw: float = np.inf  # one thread, divided by the number of threads
-    vector: float = np.inf  # with its share of a reset
-    single: float = np.inf
-    reset: float = np.inf  # ms per reset in the vector form, on all threads
-
-    def better(self, other: Timing) -> Timing:
-        """The smaller of each."""
-        return Timing(
-            *(min(a, b) for a, b in zip(asdict(self).values(), asdict(other).values(), strict=True))
-        )
-
-
-def time_raw(worlds: VectorWorld, actions: np.ndarray) -> float:
-    """Seconds per world-step of a bare mj_step loop over actions (steps, n, act) from the worlds' first states."""
-    worlds.reset(seed=0)
-    steps, n = actions.shape[:2]
-    total = 0.0
-    for row in range(n):
-        model, data = placed(worlds, row)
-        start = time.perf_counter()
-        for action in actions[:, row]:
-            data.ctrl[:] = action
-            if model.nmocap:
-                data.mocap_pos[:] = 0.35 * np.sin(data.time), 0.35 * np.cos(data.time), 0.1
-            mujoco.mj_step(model, data, nstep=SUBSTEPS)
-        total += time.perf_counter() - start
-    return total / (steps * n)
+    raw: float  # one thread, divided by the number of threads
+    vector: float  # with its share of a reset
+    single: float
+    reset: float  # ms per reset in the vector form, on all threads
 
 
 def placed(worlds: VectorWorld, row: int) -> tuple[mujoco.MjModel, mujoco.MjData]:
     """A model and data of their own with one world's layout and state."""
-    from blendctl.envs.kernels import load_world
-
     bench, (model, data) = make_bench(worlds.batch.model)
     load_world(worlds.batch.plan, bench, worlds.batch.worlds, row)
     return model, data
 
 
-def time_vector(worlds: VectorWorld, actions: np.ndarray) -> tuple[float, float]:
-    """Seconds per world-step and per reset."""
-    start = time.perf_counter()
+def time_raw(worlds: VectorWorld, actions: np.ndarray) -> np.ndarray:
+    """Seconds (n, steps) of a bare mj_step loop over actions (steps, n, act) from the worlds' first states."""
     worlds.reset(seed=0)
-    middle = time.perf_counter()
+    steps, n = actions.shape[:2]
+    times = np.empty((n, steps))
+    for row in range(n):
+        model, data = placed(worlds, row)
+        for k, action in enumerate(actions[:, row]):
+            start = time.perf_counter()
+            data.ctrl[:] = action
+            if model.nmocap:
+                data.mocap_pos[:] = 0.35 * np.sin(data.time), 0.35 * np.cos(data.time), 0.1
+            mujoco.mj_step(model, data, nstep=SUBSTEPS)
+            times[row, k] = time.perf_counter() - start
+    return times
+
+
+def time_vector(worlds: VectorWorld, actions: np.ndarray) -> np.ndarray:
+    """Seconds (1 + steps,) of a reset and of the steps of all worlds."""
+    clock = [time.perf_counter()]
+    worlds.reset(seed=0)
+    clock.append(time.perf_counter())
     for action in actions:
         worlds.step(action)
-    end = time.perf_counter()
-    steps, n = actions.shape[:2]
-    reset = (middle - start) / n
-    return (end - middle) / (steps * n) + reset / EPISODE, reset
+        clock.append(time.perf_counter())
+    return np.diff(clock)
 
 
-def time_single(name: str, actions: np.ndarray) -> float:
-    """Seconds per step of the single form as gymnasium.make gives it, over several worlds."""
+def time_single(name: str, actions: np.ndarray) -> np.ndarray:
+    """Seconds (n, steps) of the single form as gymnasium.make gives it, in one world after the other."""
     env = gymnasium.make(world_id(name))
-    total = 0.0
+    times = np.empty((actions.shape[1], actions.shape[0]))
     for row in range(actions.shape[1]):
         env.reset(seed=row)
-        start = time.perf_counter()
-        for action in actions[:, row]:
+        for k, action in enumerate(actions[:, row]):
+            start = time.perf_counter()
             env.step(action)
-        total += time.perf_counter() - start
-    return total / (actions.shape[0] * actions.shape[1])
+            times[row, k] = time.perf_counter() - start
+    return times
 
 
 def time_world(name: str, *, num_envs: int, threads: int, steps: int, rounds: int) -> Timing:
-    """Alternate raw, vector and single; keep the fastest of each."""
+    """Alternate raw, vector and single; every step's fastest round counts."""
     actions = np.random.default_rng(0).uniform(-1, 1, (steps, num_envs, 2))
     worlds = VectorWorld(find_task(name), num_envs, threads=threads)
     time_vector(worlds, actions[:2])  # compiles
-    best = Timing()
+    raws, vectors, singles = [], [], []
     for _ in range(rounds):
-        raw = time_raw(worlds, actions)
-        vector, reset = time_vector(worlds, actions)
-        single = time_single(name, actions)
-        best = best.better(Timing(1e3 * raw / threads, 1e3 * vector, 1e3 * single, 1e3 * reset))
+        raws.append(time_raw(worlds, actions))
+        vectors.append(time_vector(worlds, actions))
+        singles.append(time_single(name, actions))
     worlds.close()
-    return best
+    raw, vector, single = (1e3 * np.min(times, axis=0) for times in (raws, vectors, singles))
+    reset = vector[0] / num_envs
+    return Timing(raw.mean() / threads, vector[1:].mean() / num_envs + reset / EPISODE, single.mean(), reset)
 
 
 @click.command()

@@ -88,6 +88,7 @@ class Batch:
         self.crew = Crew(self.model, min(threads, num_envs))
         self.mark = fingerprint(task)
         self.act_size: int = self.model.nu
+        self.cost_names = task.cost_names
 
     def limit_episodes(self, max_steps: int | None) -> None:
         """Truncate episodes after so many steps; None means never."""
@@ -128,7 +129,7 @@ class Batch:
         """Judge checked actions (k, n, act): reward (k, n), cost (k, n), components (k, n, costs)."""
         k, n = actions.shape[:2]
         reward, cost = np.zeros((k, n)), np.zeros((k, n))
-        components = np.zeros((k, n, len(self.task.cost_names)))
+        components = np.zeros((k, n, len(self.cost_names)))
         counter = np.zeros(1, dtype=np.int64)
         run = partial(run_peeks, self.plan)
         self.crew.run(
@@ -146,7 +147,7 @@ class Batch:
             raise InputError(f"expected 0 <= gamma <= 1, actually: {gamma}")
         shape = (len(policies), self.num_envs)
         reward, cost = np.zeros(shape), np.zeros(shape)
-        components = np.zeros((*shape, len(self.task.cost_names)))
+        components = np.zeros((*shape, len(self.cost_names)))
         for k, policy in enumerate(policies):
             worlds = copy_worlds(self.worlds)
             weight = 1.0
@@ -183,15 +184,15 @@ class Batch:
 
     def expect_reset(self) -> None:
         """Refuse to go on with worlds that were never reset."""
-        if (self.worlds.phase == UNBORN).any():
+        if self.worlds.phase.max() == UNBORN:
             raise StateError("there is no episode yet; call reset(seed=...) first")
 
     def expect_live(self) -> None:
         """Refuse to step worlds that were never reset or whose episode is over."""
-        self.expect_reset()
-        ended = np.flatnonzero(self.worlds.phase == ENDED)
-        if ended.size:
-            raise StateError(f"the episode of world {ended[0]} is over; call reset() before the next step")
+        if self.worlds.phase.max() != RUNNING:
+            self.expect_reset()
+            ended = int(np.argmax(self.worlds.phase == ENDED))
+            raise StateError(f"the episode of world {ended} is over; call reset() before the next step")
 
     def snapshot(self, row: int) -> bytes:
         """Write a world completely as bytes."""
@@ -222,7 +223,7 @@ class Batch:
             obs=np.zeros((n, size)),
             reward=np.zeros(n),
             cost=np.zeros(n),
-            components=np.zeros((n, len(self.task.cost_names))),
+            components=np.zeros((n, len(self.cost_names))),
             goal_met=flags(),
             terminated=flags(),
             truncated=flags(),

@@ -72,7 +72,7 @@ class SingleWorld(gymnasium.Env[FloatArray, FloatArray]):
         self.batch.expect_live()
         out = self.batch.step(checked)
         info: dict[str, Any] = {"cost": float(out.cost[0])}
-        for name, value in zip(self.task.cost_names, out.components[0].tolist(), strict=True):
+        for name, value in zip(self.batch.cost_names, out.components[0].tolist(), strict=True):
             info[f"cost_{name}"] = value
         info["goal_met"] = bool(out.goal_met[0])
         info["unstable"] = bool(out.unstable[0])

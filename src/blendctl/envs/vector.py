@@ -151,7 +151,7 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
     def _infos(self, out: Outcome) -> Infos:
         everywhere = np.ones(self.num_envs, dtype=np.bool_)
         infos: Infos = {"cost": out.cost, "goal_met": out.goal_met, "unstable": out.unstable}
-        for c, name in enumerate(self.task.cost_names):
+        for c, name in enumerate(self.batch.cost_names):
             infos[f"cost_{name}"] = np.ascontiguousarray(out.components[:, c])
         for key in list(infos):
             infos[f"_{key}"] = everywhere
