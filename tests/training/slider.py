@@ -25,7 +25,10 @@ class Slider:
         self.poison_at = poison_at  # step from which rewards are NaN
         self.steps = 0
 
-    def reset(self, *, seed=None):
+    def reset(self, *, seed=None, options=None):
+        if options:
+            self.time[options["reset_mask"]] = 0
+            return self.obs.copy(), {}
         self.rng = np.random.default_rng(seed)
         self.time = np.zeros(self.num_envs, np.int64)
         self._observe()

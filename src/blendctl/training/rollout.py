@@ -23,8 +23,10 @@ class Worlds(Protocol):
 
     num_envs: int
 
-    def reset(self, *, seed: int | None = None) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Start an episode in every world; world i gets seed + i."""
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[Any], dict[str, Any]]:
+        """Start an episode in every world, or where options["reset_mask"] says; world i gets seed + i."""
 
     def step(
         self, actions: NDArray[Any]
@@ -70,6 +72,10 @@ class Episodes:
             self.finished.append((float(total[0]), float(total[1]), float(total[2])))
             self.running[:, world] = 0.0
 
+    def drop(self, worlds: NDArray[np.bool_]) -> None:
+        """Forget the running episodes of some worlds."""
+        self.running[:, worlds] = 0.0
+
     def means(self) -> tuple[float, float, float]:
         """Give mean return, cost and length of the latest finished episodes (NaN before the first)."""
         if not self.finished:
@@ -79,13 +85,19 @@ class Episodes:
 
 
 class Driver:
-    """Drive the worlds with the present policy, a rollout at a time, across episodes."""
+    """Drive the worlds with the present policy, a rollout at a time, across episodes.
+
+    Worlds that start together end together, and a rollout would see only one part of the episodes. So each
+    world's first episode is cut short at another step; from then on every rollout sees all parts alike.
+    """
 
     def __init__(self, worlds: Worlds, policy: Policy, *, episode_length: int, seed: int) -> None:
         self.worlds = worlds
         self.policy = policy
         self.episode_length = episode_length  # assumed until an episode has ended
         self.rng = np.random.default_rng([seed, 1])  # action noise
+        self.steps = 0  # of each world, so far
+        self.first_ends = np.arange(1, worlds.num_envs + 1) * episode_length // worlds.num_envs
         self.episodes = Episodes(worlds.num_envs)
         self.observations, _ = worlds.reset(seed=seed)
         size = policy.encoding.observation_size
@@ -117,6 +129,13 @@ class Driver:
             self.episodes.add(rewards[t], costs[t], ended[t])
             for world, last in final_observations(infos, ended[t]).items():
                 finals.append((t, world, policy.encoding(last)))
+            self.steps += 1
+            cut = (self.first_ends == self.steps) & ~ended[t]
+            if cut.any():
+                finals += [(t, int(w), policy.encoding(self.observations[w])) for w in np.flatnonzero(cut)]
+                ended[t] |= cut
+                self.episodes.drop(cut)
+                self.observations, _ = self.worlds.reset(options={"reset_mask": cut})
         inputs[steps] = policy.encoding(self.observations)
         if not (np.isfinite(rewards).all() and np.isfinite(costs).all() and np.isfinite(inputs).all()):
             raise StateError("the worlds returned NaN or infinite observations, rewards or costs")

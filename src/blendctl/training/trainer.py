@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode
 
 from blendctl.controllers import NetworkController
 from blendctl.controllers.encoding import Encoding
-from blendctl.envs import VectorWorld
+from blendctl.envs import VectorWorld, find_task
 from blendctl.errors import StateError
 from blendctl.training.algorithm import Algorithm, Metrics, optimiser_tensors, restore_optimiser
 from blendctl.training.config import TrainConfig
@@ -73,7 +73,7 @@ class Trainer:
         worlds: Worlds | None = None,
         encoding: Encoding | None = None,
         action_size: int = 2,
-        episode_length: int = 1000,
+        episode_length: int | None = None,
         start_from: NetworkController | None = None,
     ) -> None:
         self.config = config
@@ -90,7 +90,8 @@ class Trainer:
         if start_from is not None:
             self.policy.copy_from(start_from)
         self.algorithm = BUILDERS[config.algo](self.policy, config)  # type: ignore[call-arg]  # a protocol has no init
-        self.driver = Driver(self.worlds, self.policy, episode_length=episode_length, seed=config.seed)
+        length = episode_length or find_task(config.world).max_episode_steps
+        self.driver = Driver(self.worlds, self.policy, episode_length=length, seed=config.seed)
         self.rng = np.random.default_rng([config.seed, 2])  # minibatches
         self.update = 0
         self.steps = 0
@@ -158,6 +159,7 @@ class Trainer:
         return {
             "update": self.update,
             "steps": self.steps,
+            "world_steps": self.driver.steps,
             "algorithm": self.algorithm.state(),
             "finished": list(self.driver.episodes.finished),
             "noise_rng": self.driver.rng.bit_generator.state,
@@ -185,3 +187,4 @@ class Trainer:
         self.rng.bit_generator.state = state["batch_rng"]
         self.algorithm.restore(state["algorithm"])
         self.update, self.steps = int(state["update"]), int(state["steps"])
+        self.driver.steps = int(state["world_steps"])
