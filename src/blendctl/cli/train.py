@@ -20,7 +20,7 @@ from blendctl.controllers.library import write_card
 from blendctl.envs import find_task
 from blendctl.errors import InputError, StateError
 from blendctl.training import Record, Run, TrainConfig
-from blendctl.training.config import option_help, read_options
+from blendctl.training.config import TRUST_REGION, option_help, read_options
 
 __all__ = ["train"]
 
@@ -33,7 +33,8 @@ def hyper_parameters(command: Callable[..., None]) -> Callable[..., None]:
         if entry.name in POSITIONAL:
             continue
         flag = "--" + entry.name.replace("_", "-")
-        told = f"{option_help(entry.name)}  [{_shown(entry.default)}]"
+        other = f"; trust regions {TRUST_REGION[entry.name]}" if entry.name in TRUST_REGION else ""
+        told = f"{option_help(entry.name)}  [{_shown(entry.default)}{other}]"
         if isinstance(entry.default, bool):
             flag = f"{flag}/--no-{entry.name.replace('_', '-')}"
             command = click.option(flag, entry.name, default=None, help=told)(command)

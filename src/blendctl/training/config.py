@@ -145,10 +145,12 @@ def read_options(path: Path) -> dict[str, Any]:
 
 
 # Where an algorithm's best default is not the common one.
+# A trust region takes one step per rollout: it does better with more and smaller rollouts.
+TRUST_REGION = {"rollout": 250, "target_kl": 0.02, "passes": 4, "fisher_rows": 2000}
 DEFAULTS: dict[str, dict[str, Any]] = {
-    "trpo": {"target_kl": 0.01, "gae": 0.97},
-    "trpo-lagrangian": {"target_kl": 0.01, "gae": 0.97},
-    "cpo": {"target_kl": 0.01, "gae": 0.97},
+    "trpo": TRUST_REGION,
+    "trpo-lagrangian": TRUST_REGION,
+    "cpo": TRUST_REGION,
 }
 
 

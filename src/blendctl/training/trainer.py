@@ -187,4 +187,4 @@ class Trainer:
         self.rng.bit_generator.state = state["batch_rng"]
         self.algorithm.restore(state["algorithm"])
         self.update, self.steps = int(state["update"]), int(state["steps"])
-        self.driver.steps = int(state["world_steps"])
+        self.driver.steps = int(state.get("world_steps", state["steps"]))
