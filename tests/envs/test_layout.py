@@ -7,7 +7,7 @@ import pytest
 
 from blendctl.envs import NAMES, Goal, Hazards, Task, VectorWorld, find_task
 from blendctl.envs.batch import Batch
-from blendctl.errors import InputError
+from blendctl.errors import InputError, StateError
 
 SAMPLE = Path(__file__).parents[1] / "data" / "recordings" / "layouts.npz"
 FULL = Path(__file__).parents[3] / "shared" / "traces" / "layouts"
@@ -73,3 +73,22 @@ def test_objects_that_cannot_fit_are_refused_with_advice():
     worlds = VectorWorld(crowded, 2)
     with pytest.raises(InputError, match=r"do not fit.*larger extents"):
         worlds.reset(seed=0)
+    with pytest.raises(StateError, match="reset"):
+        worlds.step(np.zeros((2, 2)))
+
+
+def test_an_episode_ends_when_the_next_goal_finds_no_room():
+    cramped = Task(
+        "Point", "goal", 0.75, (Goal(),)
+    )  # from the middle, the robot's keepout covers every place
+    worlds = VectorWorld(cramped, 2)
+    worlds.reset(seed=0)
+    state, goal = worlds.batch.worlds, worlds.batch.plan.goal
+    state.xy[0] = [[0.0, 0.0], [0.1, 0.1]]
+    _, _, terminated, truncated, infos = worlds.step(np.zeros((2, 2)))
+    assert infos["goal_met"][0]
+    assert terminated.tolist() == [True, False]
+    assert not truncated.any()
+    assert state.xy[0, goal].tolist() == [0.1, 0.1]  # the old goal stays
+    assert worlds.step(np.zeros((2, 2)))[1][0] == 0.0
+    assert not np.array_equal(state.xy[0, goal], [0.1, 0.1])

@@ -25,7 +25,7 @@ from blendctl.envs.scoring import (
     observe,
     rate,
 )
-from blendctl.envs.state import ENDED, RUNNING, Worlds
+from blendctl.envs.state import ENDED, RUNNING, UNBORN, Worlds
 
 __all__ = ["Outcome", "load_world", "run_resets", "run_steps", "run_peeks"]
 
@@ -107,6 +107,7 @@ def _reset_world(plan: Plan, bench: Bench, worlds: Worlds, w: int) -> bool:
     rot = worlds.rot[w]
     button = sample_layout(plan, xy, rot, worlds.sampled_goal[w], worlds.key[w], worlds.pos[w])
     if button == -2:
+        worlds.phase[w] = UNBORN
         return False
     qpos = worlds.qpos[w]
     joints = plan.rest_qpos.shape[0]

@@ -53,6 +53,7 @@ _mj_forward_skip: Any = types.ExternalFunction(
 )
 _mj_euler: Any = types.ExternalFunction("mj_Euler", types.void(types.intp, types.intp))
 
+HOVER = 0.1  # m, how far gremlins are lifted above their start
 LARGEST = 1e10  # beyond this MuJoCo itself calls a state bad
 
 
@@ -116,7 +117,7 @@ def _set_gremlins(bench: Bench, plan: Plan, time: float) -> None:
     for i in range(plan.travel.shape[0]):
         bench.mocap_pos[i, 0] = plan.travel[i] * x
         bench.mocap_pos[i, 1] = plan.travel[i] * y
-        bench.mocap_pos[i, 2] = 0.1
+        bench.mocap_pos[i, 2] = HOVER
 
 
 @compiled
