@@ -13,9 +13,8 @@ __all__ = ["compiled", "inlined"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_sources: dict[
-    int, frozenset[str]
-] = {}  # id of a compiled function (they live for ever) -> files it depends on
+# files that a compiled function depends on, by its id; compiled functions live as long as the process
+_sources: dict[int, frozenset[str]] = {}
 
 
 def compiled(function: F) -> F:
