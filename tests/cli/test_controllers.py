@@ -1,11 +1,17 @@
 """The commands around controllers, on a real world: train, resume, evaluate, and what they refuse."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from blendctl.cli import command_line, main
+from blendctl.controllers import load
 
 pytest.importorskip("torch")
 
@@ -96,6 +102,37 @@ def test_a_finished_run_is_extended_by_resuming_with_more_steps(tmp_path):
     run("train", "PointGoal0", "--algo", "ppo", "--out", out, "--quiet", "--steps", "400", "--resume")
     lines = (tmp_path / "run" / "progress.jsonl").read_text().splitlines()
     assert [json.loads(line)["steps"] for line in lines] == [100, 200, 300, 400]
+
+
+def test_ctrl_c_saves_says_how_to_resume_and_loses_nothing(tmp_path):
+    whole, halved = tmp_path / "whole", tmp_path / "halved"
+    words = [
+        "PointGoal0",
+        "--algo",
+        "ppo",
+        "--steps",
+        "3000",
+        *TINY,
+        "--eval-episodes",
+        "0",
+        "--quiet",
+        "--out",
+    ]
+    run("train", *words, str(whole))
+    command = [sys.executable, "-m", "blendctl", "train", *words, str(halved)]
+    log = halved / "progress.jsonl"
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        while not (log.exists() and log.read_text().count("\n") >= 2):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert f"--out {halved} --resume" in output
+    run("train", "PointGoal0", "--algo", "ppo", "--out", str(halved), "--resume", "--quiet")
+    assert (whole / "controller.safetensors").is_file()
+    rows = np.random.default_rng(0).random((5, 28))
+    assert np.array_equal(load(whole).act(rows), load(halved).act(rows))
 
 
 def test_evaluate_writes_what_it_found(trained, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
@@ -96,9 +97,10 @@ def train(
     with run:
         console.print(f"training {run.config.algo} on {run.config.world} in {directory}", highlight=False)
         try:
-            _follow(run, console, quiet=quiet)
-        except KeyboardInterrupt:
-            run.checkpoint()
+            finished = _follow(run, console, quiet=quiet)
+        except StateError as error:
+            raise StateError(f"{error}. The last good checkpoint is {run.checkpoint_path}") from error
+        if not finished:
             words = [
                 "blendctl",
                 "train",
@@ -109,13 +111,9 @@ def train(
                 str(directory),
                 "--resume",
             ]
-            resume_line = shlex.join(words)
-            console.print(
-                f"\nstopped and saved at step {run.trainer.steps:,}; continue with:\n  {resume_line}"
-            )
-            raise
-        except StateError as error:
-            raise StateError(f"{error}. The last good checkpoint is {run.checkpoint_path}") from error
+            console.print(f"stopped and saved at step {run.trainer.steps:,}; continue with:", highlight=False)
+            console.print(f"  {shlex.join(words)}", highlight=False, soft_wrap=True)
+            raise KeyboardInterrupt
         _finish(run, console, start_from=start_from)
 
 
@@ -125,8 +123,8 @@ def _parsed(name: str, value: Any) -> Any:
     return value
 
 
-def _follow(run: Run, console: Console, *, quiet: bool) -> None:
-    """Train to the end, showing how it goes."""
+def _follow(run: Run, console: Console, *, quiet: bool) -> bool:
+    """Train, showing how it goes; True at the end, False if Ctrl-C stopped it (the state is saved)."""
     columns = (
         TextColumn("{task.fields[line]}"),
         BarColumn(bar_width=20),
@@ -135,7 +133,10 @@ def _follow(run: Run, console: Console, *, quiet: bool) -> None:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, disable=quiet, refresh_per_second=4) as progress:
+    with (
+        _Interrupt(console) as interrupt,
+        Progress(*columns, console=console, disable=quiet, refresh_per_second=4) as progress,
+    ):
         task = progress.add_task(
             "train", total=run.config.steps, completed=run.trainer.steps, line="simulating"
         )
@@ -144,6 +145,31 @@ def _follow(run: Run, console: Console, *, quiet: bool) -> None:
             progress.update(task, completed=min(record.steps, run.config.steps), line=line)
             if quiet and record.update % 10 == 0:
                 console.print(f"{record.steps:>10,} steps  {line}", highlight=False)
+            if interrupt.asked:
+                run.checkpoint()
+                return run.trainer.steps >= run.config.steps
+    return True
+
+
+class _Interrupt:
+    """Let the first Ctrl-C wait for the end of an update, where the state can be saved whole."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.asked = False
+
+    def __enter__(self) -> _Interrupt:
+        self.before = signal.signal(signal.SIGINT, self._heard)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self.before)
+
+    def _heard(self, number: int, frame: object) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        self.console.print("\nCtrl-C: saving after this update; once more stops at once", highlight=False)
 
 
 def _line(record: Record, config: TrainConfig) -> str:
