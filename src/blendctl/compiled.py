@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 
 __all__ = ["compiled", "inlined"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# files that a compiled function depends on, by its id; compiled functions live as long as the process
-_sources: dict[int, frozenset[str]] = {}
+# what a compiled function is made of (files, constants), by its id; compiled functions live as long as the process
+_parts: dict[int, frozenset[tuple[str, ...]]] = {}
 
 
 def compiled(function: F) -> F:
@@ -24,7 +28,12 @@ def compiled(function: F) -> F:
     The GIL is released while a compiled function runs. `error_model="numpy"` makes a
     division by zero give inf as in numpy, and lets the loops vectorise.
     """
-    return _remember(function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    jit = functools.partial(numba.njit, nogil=True, error_model="numpy")
+    try:
+        dispatcher = jit(cache=True)(function)
+    except RuntimeError:  # nowhere to keep the cache (a read-only installation): compile at every start
+        dispatcher = jit()(function)
+    return _remember(function, dispatcher)
 
 
 def inlined(function: F) -> F:
@@ -33,30 +42,42 @@ def inlined(function: F) -> F:
 
 
 def _remember(function: F, dispatcher: Any) -> F:
-    """Make the cache depend on every file that the function is made of.
+    """Make the cache depend on everything that the function is made of.
 
-    Numba looks at the function's own file alone, so a change in a function that it calls, from another
-    file, would go unseen, and old code would run.
+    Numba looks at the function's own file alone, so a change in a function that it calls or a constant
+    that it uses, from another file, would go unseen, and old code would run.
     """
-    files = _files_behind(function)
-    _sources[id(dispatcher)] = files
+    parts = _parts[id(dispatcher)] = _parts_of(function)
     cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if cache_file is not None:
-        others = tuple(
-            (Path(file).name, stat.st_mtime_ns, stat.st_size)
-            for file in sorted(files)
-            for stat in [Path(file).stat()]
-        )
-        cache_file._source_stamp = (cache_file._source_stamp, others)
+        cache_file._source_stamp = (cache_file._source_stamp, tuple(sorted(parts)))
     return cast(F, dispatcher)
 
 
-def _files_behind(function: Callable[..., Any]) -> frozenset[str]:
-    """Own file, files of the compiled functions and of the classes of this package that its module names."""
-    files = {function.__code__.co_filename}
+def _parts_of(function: Callable[..., Any]) -> frozenset[tuple[str, ...]]:
+    """Own file; parts of the compiled functions, files of classes and modules, and constants that its module names."""
+    parts = {_file(function.__code__.co_filename)}
     package = function.__module__.partition(".")[0]
-    for value in function.__globals__.values():
-        files |= _sources.get(id(value), frozenset())
-        if isinstance(value, type) and value.__module__.partition(".")[0] == package:
-            files.add(str(sys.modules[value.__module__].__file__))
-    return frozenset(files)
+    for name, value in function.__globals__.items():
+        parts |= _parts.get(id(value), frozenset())
+        module = sys.modules.get(value.__module__) if isinstance(value, type) else value
+        if isinstance(module, ModuleType) and module.__name__.partition(".")[0] == package:
+            parts.add(_file(str(module.__file__)))
+        elif isinstance(value, np.ndarray):
+            parts.add((name, str(value.shape), hashlib.sha256(value.tobytes()).hexdigest()))
+        elif not name.startswith("__") and all(
+            isinstance(entry, (int, float, str))
+            for entry in (value if isinstance(value, tuple) else (value,))
+        ):
+            parts.add((name, repr(value)))
+    return frozenset(parts)
+
+
+@functools.cache
+def _file(path: str) -> tuple[str, ...]:
+    """Identify a version of a file; nothing changes where there is none (frozen into an executable)."""
+    try:
+        stat = Path(path).stat()
+    except OSError:
+        return (path,)
+    return (Path(path).name, str(stat.st_mtime_ns), str(stat.st_size))
