@@ -97,7 +97,10 @@ def _feedback(mu: ArrayLike) -> FloatArray:
 
 def _finite(values: ArrayLike, name: str, *, minimum_ndim: int) -> FloatArray:
     try:
-        array = np.asarray(values, dtype=np.float64)
+        given = np.asarray(values)
+        if given.dtype.kind not in "fiub":
+            raise TypeError(f"type {given.dtype}")
+        array = given.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} must be an array of numbers: {error}") from None
     if array.ndim < minimum_ndim:
