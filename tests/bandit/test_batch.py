@@ -13,9 +13,10 @@ def draws(rng, shape):
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("discount", [1.0, 0.95])
-def test_a_batch_equals_single_learners_bit_for_bit(rule, discount):
+@pytest.mark.parametrize(("arms", "d", "m"), [(4, 3, 2), (1, 1, 1), (20, 12, 5)])
+def test_a_batch_equals_single_learners_bit_for_bit(rule, discount, arms, d, m):
     rng = np.random.default_rng(1)
-    count, arms, d, m = 7, 4, 3, 2
+    count = 7
     batch = BanditBatch(count, n_features=d, n_objectives=m, rule=rule, discount=discount, seed=5)
     singles = [BlendingBandit(d, m, rule=rule, discount=discount, seed=5 + i) for i in range(count)]
     for _ in range(40):
@@ -41,8 +42,9 @@ def test_a_learner_taken_out_of_a_batch_goes_on_alone():
     alone.update([1.0, 0.0], [1.0, 1.0])
     assert alone.stage == 2
     assert batch.stage.tolist() == [1, 1, 1]
-    with pytest.raises(InputError):
-        batch.learner(3)
+    for index in (3, -4, 1.0, "first"):
+        with pytest.raises(InputError, match="index must be"):
+            batch.learner(index)
 
 
 def test_pooled_learning_is_learning_one_by_one():
@@ -69,6 +71,8 @@ def test_one_bad_row_stops_the_whole_batch_before_anything_is_learned():
     psi[2, 1] = np.nan
     with pytest.raises(InputError, match=r"at index \[2, 1\]"):
         batch.update(psi, np.zeros((3, 2)))
+    with pytest.raises(InputError, match=r"feedback must be finite, actually: nan at index \[2, 1\]"):
+        batch.update(np.zeros((3, 2)), psi)
     features = np.full((3, 2, 2), 0.5)
     features[1, 1] = 4.0
     with pytest.raises(InputError, match="longer than feature_bound"):
@@ -76,7 +80,16 @@ def test_one_bad_row_stops_the_whole_batch_before_anything_is_learned():
     np.testing.assert_array_equal(batch._core.state, before)
 
 
-@pytest.mark.parametrize("options", [{"n_learners": 0}, {"n_learners": 3, "seed": [1, 2]}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n_learners": 0},
+        {"n_learners": 3, "seed": [1, 2]},
+        {"n_learners": 3, "seed": 1.5},
+        {"n_learners": 3, "seed": True},
+        {"n_learners": 3, "seed": [1, 2, -3]},
+    ],
+)
 def test_bad_batches_are_refused(options):
     with pytest.raises(InputError):
         BanditBatch(n_features=2, **options)

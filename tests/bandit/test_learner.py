@@ -1,4 +1,6 @@
+import copy
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -52,7 +54,7 @@ def test_every_number_is_the_textbooks(d, m, arms, radius, union, seed):
         bandit.update(psi[decision.arm], y)
         book.update(psi[decision.arm], y)
     np.testing.assert_allclose(bandit.theta, np.linalg.solve(book.v, book.w.T).T, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(bandit.gram, book.v, rtol=1e-12)
+    np.testing.assert_allclose(bandit.gram, book.v, rtol=1e-12, atol=1e-12)
     assert bandit.loss_bound == pytest.approx(bound / 25, rel=1e-9)
     assert bandit.stage == bandit.decisions == 25
 
@@ -166,6 +168,20 @@ def test_explains_itself_in_words():
     assert words.startswith("fast: estimated loss")
     assert "not safe: it may lose" in words
     assert "in reward" in words
+    with pytest.raises(InputError, match="there are 2 arms to name"):
+        bandit.decide(np.eye(2)).explain(arms=["fast"])
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda bandit: pickle.loads(pickle.dumps(bandit))])
+def test_a_copy_goes_on_alone_as_the_original_would(copied):
+    bandit = BlendingBandit(2, seed=0, rule="thompson")
+    bandit.update([0.6, 0.8], [1.0, 2.0])
+    twin = copied(bandit)
+    for _ in range(20):
+        assert bandit.decide(np.eye(2)).arm == twin.decide(np.eye(2)).arm
+    twin.update([1.0, 0.0], [1.0, 2.0])
+    assert (bandit.stage, twin.stage) == (1, 2)
+    assert not np.array_equal(bandit.theta, twin.theta)
 
 
 def bad_features():
@@ -237,6 +253,19 @@ def test_an_update_is_all_or_nothing(features, feedback, message):
         {"on_large_feature": "ignore"},
         {"tie_tolerance": -1.0},
         {"union_bound": "yes"},
+        {"noise": math.inf},
+        {"noise": 1e200},
+        {"noise": "0.1"},
+        {"theta_bound": 1e308},
+        {"regularization": 10**400},
+        {"regularization": 1e308},
+        {"feature_bound": 1e-200},
+        {"delta": 5e-324},
+        {"radius": np.array(["paper", "paper"])},
+        {"scales": [1e-310, 1.0]},
+        {"scales": "12"},
+        {"discount": 1e-300},
+        {"n_objectives": True},
         {"lambda_": 1.0},
         {"seed": -1},
         {"n_objectives": 0},
@@ -245,6 +274,27 @@ def test_an_update_is_all_or_nothing(features, feedback, message):
 def test_bad_options_are_refused(options):
     with pytest.raises(InputError):
         BlendingBandit(2, **options)
+
+
+def test_a_discount_that_lets_the_prior_fade_away_is_refused_with_the_least_that_works():
+    with pytest.raises(InputError, match=r"discount must be at least 0\.4054 with 256 features"):
+        BlendingBandit(256, discount=0.4)
+    bandit = BlendingBandit(256, discount=0.41)
+    for _ in range(600):
+        bandit.update(np.eye(256)[0], [1.0, 1.0])
+    decision = bandit.decide(np.eye(256)[:3])
+    assert np.isfinite(decision.ucb).all()
+
+
+def test_options_are_held_as_plain_numbers():
+    """A float16 delta would otherwise make float16 bounds."""
+    given = BlendingBandit(
+        np.int64(2), np.int32(2), noise=np.float32(0.25), delta=np.float16(0.25), scales=np.array([1, 2])
+    )
+    plain = BlendingBandit(2, 2, noise=0.25, delta=0.25, scales=(1.0, 2.0))
+    assert given.options == plain.options
+    assert type(given.regret_bound(10)) is float
+    assert given.regret_bound(10) == plain.regret_bound(10)
 
 
 def test_a_misspelt_option_gets_a_suggestion():
@@ -264,6 +314,19 @@ def test_large_features_can_be_rescaled_and_are_counted():
     np.testing.assert_allclose(bandit.gram, [[2.0, 0.0], [0.0, 1.0]])
     with pytest.raises(InputError, match="finite"):
         bandit.update([np.inf, 0.0], [1.0, 1.0])
+
+
+def test_vectors_normalised_in_single_precision_are_not_too_long():
+    rng = np.random.default_rng(0)
+    psi = rng.normal(size=(200, 7)).astype(np.float32)
+    psi /= np.linalg.norm(psi, axis=1, keepdims=True)
+    assert (np.linalg.norm(psi.astype(float), axis=1) > 1 + 1e-9).any()
+    BlendingBandit(7, seed=0).decide(psi)
+
+
+def test_the_message_shows_by_how_much_a_feature_is_too_long():
+    with pytest.raises(InputError, match=r"actually: 1\.00001;"):
+        BlendingBandit(2).decide([[1.00001, 0.0]])
 
 
 def test_input_types_do_not_matter():
@@ -329,8 +392,9 @@ def test_regret_bound_is_theorem_1_with_its_constants():
     expected = beta * math.sqrt(8 * t * 2 * 3 * math.log(1 + t / 3))
     assert bandit.regret_bound(t) == pytest.approx(expected, rel=1e-12)
     assert bandit.regret_bound() == 0.0
-    with pytest.raises(InputError):
-        bandit.regret_bound(-1)
+    for horizon in (-1, 1.5, True, 10**400):
+        with pytest.raises(InputError, match="horizon must be"):
+            bandit.regret_bound(horizon)
 
 
 def test_loss_bound_before_any_decision_is_no_bound():

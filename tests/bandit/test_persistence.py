@@ -3,10 +3,21 @@ import os
 
 import numpy as np
 import pytest
+from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from blendctl import BanditBatch, BlendingBandit
-from blendctl.bandit.rules import Linear
+from blendctl.bandit import persistence
+from blendctl.bandit.layout import FEEDBACK
+from blendctl.bandit.rules import (
+    RULES,
+    Chebyshev,
+    CostBudget,
+    Fixed,
+    Lexicographic,
+    Linear,
+    MaximalLoss,
+)
 from blendctl.errors import BlendctlError, FileFormatError
 
 
@@ -33,6 +44,7 @@ def live(bandit, rng, stages):
         {"radius": "paper", "union_bound": False, "discount": 0.99},
         {"rule": Linear(weights=(1.0, 2.0)), "scales": np.array([1.0, 0.1])},
         {"rule": "thompson", "on_large_feature": "rescale", "noise": np.float64(0.2)},
+        *({"rule": rule} for rule in RULES),
     ],
 )
 def test_a_loaded_bandit_continues_bit_for_bit(tmp_path, options):
@@ -45,6 +57,28 @@ def test_a_loaded_bandit_continues_bit_for_bit(tmp_path, options):
     np.testing.assert_array_equal(bandit._core.state, loaded._core.state)
     np.testing.assert_array_equal(bandit._core.rng, loaded._core.rng)
     assert bandit.loss_bound == loaded.loss_bound
+
+
+@pytest.mark.parametrize(
+    ("rule", "plain"),
+    [
+        (Linear(weights=np.array([1.0, 2.0])), Linear(weights=(1.0, 2.0))),
+        (Chebyshev(weights=[np.float32(1), 2], reference=(0, np.int64(1))), Chebyshev((1.0, 2), (0, 1))),
+        (Lexicographic(order=range(2), tolerances=np.float64(0.5)), Lexicographic((0, 1), 0.5)),
+        (CostBudget(budget=np.float32(0.5), objective=np.int64(0)), CostBudget(0.5, 0)),
+        (Fixed(arm=np.int64(1)), Fixed(1)),
+        (MaximalLoss(printed=np.True_), MaximalLoss(True)),
+    ],
+)
+def test_parameters_of_rules_come_back_as_plain_values(tmp_path, rule, plain):
+    lived(rule=rule).save(tmp_path / "b")
+    assert BlendingBandit.load(tmp_path / "b").rule == plain
+
+
+def test_the_file_has_the_rights_of_any_other(tmp_path):
+    (tmp_path / "other").touch()
+    lived(1).save(tmp_path / "b")
+    assert (tmp_path / "b").stat().st_mode == (tmp_path / "other").stat().st_mode
 
 
 def test_a_batch_is_saved_whole(tmp_path):
@@ -119,6 +153,54 @@ def test_a_later_format_is_refused_by_name(tmp_path):
     )
     with pytest.raises(FileFormatError, match="version 99, this blendctl reads version 1"):
         BlendingBandit.load(tmp_path / "b")
+
+
+def forge(path, *, options=None, state=None, rng=None):
+    """Rewrite a saved bandit with other contents and a digest that fits them."""
+    with safe_open(path, framework="numpy") as file:
+        metadata = file.metadata()
+        arrays = {name: file.get_tensor(name) for name in ("state", "rng")}
+    arrays["state"] = arrays["state"] if state is None else state(arrays["state"])
+    arrays["rng"] = arrays["rng"] if rng is None else rng(arrays["rng"])
+    metadata["options"] = metadata["options"] if options is None else options(json.loads(metadata["options"]))
+    metadata["digest"] = persistence._digest(metadata["options"], arrays["state"], arrays["rng"])
+    save_file(arrays, path, metadata=metadata)
+
+
+def with_zero_root(state):
+    state[0, FEEDBACK + 2] = 0.0  # U[0, 0], after two feedback sums
+    return state
+
+
+@pytest.mark.parametrize(
+    "forgery",
+    [
+        {"options": lambda o: "[]"},
+        {"options": lambda o: "[" * 100_000},
+        {"options": lambda o: json.dumps(o | {"delta": 2})},
+        {"options": lambda o: json.dumps(o | {"more": 2})},
+        {"options": lambda o: json.dumps(o | {"rule": "linear"})},
+        {"options": lambda o: json.dumps(o | {"rule": {"name": "linear", "own": True, "parameters": [1]}})},
+        {"options": lambda o: json.dumps(o | {"rule": {"name": 3, "own": True, "parameters": {}}})},
+        {"options": lambda o: json.dumps(o | {"n_features": 10**30})},
+        {"state": lambda s: s[0]},
+        {"state": lambda s: s[:0], "rng": lambda r: r[:0]},
+        {"state": lambda s: s.astype(np.float32)},
+        {"state": lambda s: s * np.nan},
+        {"state": with_zero_root},
+        {"state": lambda s: np.array(1.0)},
+        {"rng": lambda r: r * 0},
+        {"rng": lambda r: r.astype(np.int64)},
+    ],
+)
+def test_even_a_forgery_with_a_fitting_digest_is_refused_if_it_makes_no_sense(tmp_path, forgery):
+    lived(2).save(tmp_path / "b")
+    forge(tmp_path / "b")
+    assert BlendingBandit.load(tmp_path / "b").stage == 2
+    forge(tmp_path / "b", **forgery)
+    for kind in (BlendingBandit, BanditBatch):
+        with pytest.raises(FileFormatError):
+            kind.load(tmp_path / "b")
 
 
 def test_missing_files_and_folders_are_named(tmp_path):

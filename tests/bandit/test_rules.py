@@ -165,11 +165,33 @@ def test_every_rule_learns_and_decides(name):
         CostBudget(budget=np.nan),
         Thompson(scale=-1),
         Fixed(arm=-1),
+        Linear(weights="ab"),
+        Linear(weights=3.0),
+        Linear(weights=[1, [2]]),
+        Linear(weights=(1e308, 1e308)),
+        Chebyshev(reference="ab"),
+        Chebyshev(reference=1.0),
+        Lexicographic(order=5),
+        Lexicographic(order=(0.5,)),
+        Lexicographic(order="01"),
+        Lexicographic(tolerances="x"),
+        CostBudget(objective=0.5),
+        CostBudget(budget="1"),
+        CostBudget(budget=None),
+        Thompson(scale="x"),
+        Fixed(arm=1.5),
+        Fixed(arm="1"),
+        MaximalLoss(printed="no"),
     ],
 )
 def test_parameters_that_do_not_fit_are_refused_when_the_learner_is_made(rule):
     with pytest.raises(InputError, match=rule.name):
         BlendingBandit(2, 2, rule=rule)
+
+
+def test_a_class_in_place_of_a_rule_is_named():
+    with pytest.raises(InputError, match=r"actually: the class Linear; try Linear\(\)"):
+        BlendingBandit(2, rule=Linear)
 
 
 def test_a_rule_of_the_users_own():

@@ -15,6 +15,7 @@ from blendctl.bandit.decision import DecisionBatch
 from blendctl.bandit.learner import BlendingBandit
 from blendctl.bandit.options import OptionNames, Options, options_from
 from blendctl.bandit.rules import Rule
+from blendctl.bandit.rules.base import whole
 from blendctl.errors import InputError
 
 __all__ = ["BanditBatch"]
@@ -45,18 +46,18 @@ class BanditBatch:
         seed: int | Sequence[int] | None = None,
         **options: Unpack[OptionNames],
     ) -> None:
-        if isinstance(n_learners, bool) or not isinstance(n_learners, (int, np.integer)) or n_learners < 1:
+        if not whole(n_learners) or n_learners < 1:
             raise InputError(f"n_learners must be a whole number >= 1, actually: {n_learners!r}")
         seeds: list[int | None]
         if seed is None:
-            seeds = [None] * n_learners
-        elif isinstance(seed, (int, np.integer)):
+            seeds = [None] * int(n_learners)
+        elif whole(seed):
             seeds = [int(seed) + i for i in range(n_learners)]
-        else:
+        elif isinstance(seed, (Sequence, np.ndarray)) and len(seed) == n_learners:
             seeds = list(seed)
-        if len(seeds) != n_learners:
+        else:
             raise InputError(
-                f"seed must be one number or {n_learners} (one per learner), actually: {len(seeds)}"
+                f"seed must be one whole number >= 0 or {n_learners} of them (one per learner), actually: {seed!r}"
             )
         self._core = Core(options_from(n_features, n_objectives, dict(options)), seeds)
 
@@ -75,11 +76,11 @@ class BanditBatch:
 
     def learner(self, index: int) -> BlendingBandit:
         """Give learner `index` as a `BlendingBandit` of its own (a copy, which continues as it would)."""
-        if not -len(self) <= index < len(self):
-            raise InputError(f"index must be from 0 to {len(self) - 1}, actually: {index}")
-        core = Core(self.options, [0])
-        core.state[0], core.rng[0] = self._core.state[index], self._core.rng[index]
-        return BlendingBandit._from_core(core)
+        if not whole(index) or not -len(self) <= index < len(self):
+            raise InputError(f"index must be from 0 to {len(self) - 1}, actually: {index!r}")
+        return BlendingBandit._from_core(
+            Core.restored(self.options, self._core.state[[index]], self._core.rng[[index]])
+        )
 
     def __len__(self) -> int:
         return len(self._core.state)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from blendctl.bandit import layout
 from blendctl.bandit.options import Options
 from blendctl.bandit.rules import MaximalLoss, Stage
+from blendctl.bandit.rules.base import whole
 from blendctl.errors import InputError, StateError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def load_kernels() -> ModuleType:
 
 def seed_words(seed: int | None) -> WordArray:
     """Turn a seed into the generator's state (4,); None takes fresh entropy."""
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0):
+    if seed is not None and (not whole(seed) or seed < 0):
         raise InputError(f"seed must be a whole number >= 0 or None, actually: {seed!r}")
     return np.random.SeedSequence(seed).generate_state(4, np.uint64).astype(np.uint64)
 
@@ -52,6 +53,20 @@ class Core:
         self.state: FloatArray = np.zeros((len(seeds), layout.learner_size(d, m)))
         self.root[:, np.arange(d), np.arange(d)] = np.sqrt(options.regularization)
         self.rng: WordArray = np.stack([seed_words(seed) for seed in seeds])
+
+    @classmethod
+    def restored(cls, options: Options, state: FloatArray, rng: WordArray) -> Core:
+        """Make learners that continue from these arrays (which are copied)."""
+        core = cls(options, [0] * len(state))
+        core.state[:], core.rng[:] = state, rng
+        return core
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Core.restored, (
+            self.options,
+            self.state,
+            self.rng,
+        )  # the kernels are a module: no copy of them
 
     @property
     def root(self) -> FloatArray:
@@ -121,27 +136,24 @@ class Core:
 
     def refuse(self, features: FloatArray, feedback: FloatArray | None = None) -> None:
         """Raise the error that says what is wrong with an input that a kernel refused."""
-        if feedback is not None and not np.isfinite(feedback).all():
-            raise InputError(
-                f"feedback must be finite, actually: {feedback.squeeze().tolist()}; nothing was learned"
-            )
+        for name, array in (("feedback", feedback), ("features", features)):
+            if array is not None and not np.isfinite(array).all():
+                where = np.argwhere(~np.isfinite(array))[0].tolist()
+                raise InputError(
+                    f"{name} must be finite, actually: {array[tuple(where)]} at index {where} "
+                    f"of an array of shape {array.shape}; the learner is as it was"
+                )
         if feedback is not None and np.abs(feedback).max() > layout.LARGEST_FEEDBACK:
             raise InputError(
                 f"feedback must be at most {layout.LARGEST_FEEDBACK:g} in size, "
-                f"actually: {np.abs(feedback).max():g}; nothing was learned"
-            )
-        if not np.isfinite(features).all():
-            where = np.argwhere(~np.isfinite(features))[0].tolist()
-            raise InputError(
-                f"features must be finite, actually: {features[tuple(where)]} at index {where} "
-                f"of an array of shape {features.shape}"
+                f"actually: {np.abs(feedback).max():g}; the learner is as it was"
             )
         longest = (
             np.sqrt(np.square(features / np.abs(features).max()).sum(axis=-1)).max() * np.abs(features).max()
         )
         raise InputError(
             f"a feature vector must be no longer than feature_bound = {self.options.feature_bound:g}, actually: "
-            f"{longest:g}; scale the features, raise feature_bound (and regularization), or pass "
+            f"{longest:.10g}; scale the features, raise feature_bound (and regularization), or pass "
             f'on_large_feature="rescale"'
         )
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl.bandit.layout import ARM, INDICES, RADIUS
+from blendctl.errors import InputError
 
 __all__ = ["Decision", "DecisionBatch"]
 
@@ -138,10 +139,8 @@ class Decision:
 
     def explain(self, *, arms: Sequence[str] | None = None, objectives: Sequence[str] | None = None) -> str:
         """Say in words which arm was picked and why the others were not."""
-        arm_names = [f"arm {a}" for a in range(self._arms)] if arms is None else list(arms)
-        names = (
-            [f"objective {k}" for k in range(self._objectives)] if objectives is None else list(objectives)
-        )
+        arm_names = _names(arms, "arm", self._arms)
+        names = _names(objectives, "objective", self._objectives)
         candidates = self.candidates
         chosen = f"{arm_names[self.arm]}: estimated loss {self.loss[self.arm]:.3g} in its worst objective"
         if len(candidates) > 1:
@@ -167,3 +166,10 @@ class Decision:
             f"Decision(arm={self.arm}, candidates={self.candidates.tolist()}, loss={self.loss}, "
             f"radius={self.radius:.4g})"
         )
+
+
+def _names(given: Sequence[str] | None, kind: str, count: int) -> list[str]:
+    names = [f"{kind} {i}" for i in range(count)] if given is None else list(given)
+    if len(names) != count:
+        raise InputError(f"there are {count} {kind}s to name, actually: {len(names)} names, {names}")
+    return names

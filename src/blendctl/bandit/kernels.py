@@ -52,7 +52,7 @@ FloatArray = NDArray[np.float64]
 WordArray = NDArray[np.uint64]
 
 FEW = 8  # up to so many features a plain loop beats one over views, which vectorises but costs a call
-LENGTH_SLACK = 1.0 + 1e-9  # a vector normalised to length L may exceed it by rounding
+LENGTH_SLACK = 1.0 + 1e-6  # a vector normalised to length L, in float32 even, may exceed it by rounding
 
 _paper_radius = compiled(bounds.paper_radius)
 _determinant_radius = compiled(bounds.determinant_radius)

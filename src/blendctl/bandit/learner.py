@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 from numpy import ndarray
@@ -15,12 +15,14 @@ from blendctl.bandit.core import Core
 from blendctl.bandit.decision import Decision, DecisionBatch
 from blendctl.bandit.options import OptionNames, Options, options_from
 from blendctl.bandit.rules import Rule
+from blendctl.bandit.rules.base import whole
 from blendctl.errors import InputError, StateError
 
 __all__ = ["BlendingBandit"]
 
 FloatArray = NDArray[np.float64]
 FLOAT = np.dtype(np.float64)
+LONGEST = 10**100  # stages
 
 
 class BlendingBandit:
@@ -174,8 +176,8 @@ class BlendingBandit:
         """Theorem 2, live: what the average maximal loss of the decisions so far cannot exceed.
 
         The mean over the decisions of loss[arm] + 2 radius width[arm]; each term bounds that stage's
-        true maximal loss. Holds with probability 1 - delta, at all stages at once. inf before
-        the first decision.
+        true maximal loss. Holds with probability 1 - delta (with the union bound), at all stages at once;
+        with discount < 1 a term holds with that probability at each stage. inf before the first decision.
         """
         decisions = self._state[layout.DECISIONS]
         return float(self._state[layout.BOUND_SUM] / decisions) if decisions else math.inf
@@ -184,12 +186,16 @@ class BlendingBandit:
         """Theorem 1 with its constants corrected: what the Pareto regret of `horizon` stages cannot exceed.
 
         beta_T sqrt(8 T 2 d log(1 + T L^2 / (lambda d))). The horizon is the current stage by default. It
-        holds for rules that pick from the front of the indices (maximal-loss, pareto-uniform, chebyshev).
+        holds where every decision is followed by its update, for rules that never pick an arm that another
+        one beats in every index: maximal-loss, pareto-uniform, linear, chebyshev, and lexicographic without
+        tolerances.
         """
         options = self._core.options
         stages = self.stage if horizon is None else horizon
-        if isinstance(stages, bool) or not isinstance(stages, (int, np.integer)) or stages < 0:
-            raise InputError(f"horizon must be a whole number >= 0 or None, actually: {horizon!r}")
+        if not whole(stages) or not 0 <= stages <= LONGEST:
+            raise InputError(
+                f"horizon must be a whole number from 0 to {LONGEST:g} or None, actually: {horizon!r}"
+            )
         if options.discount < 1:
             raise StateError(
                 "a learner that forgets (discount < 1) has no regret bound without knowing how fast the world "
@@ -222,6 +228,9 @@ class BlendingBandit:
         bandit = cls.__new__(cls)
         bandit._bind(core)
         return bandit
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self)._from_core, (self._core,)  # so that a copy's arrays are its own core's
 
     def __repr__(self) -> str:
         return (

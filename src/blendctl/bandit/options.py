@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 
 from blendctl.bandit.layout import DETERMINANT, PAPER
 from blendctl.bandit.rules import MaximalLoss, Rule, make_rule
+from blendctl.bandit.rules.base import numbers, whole
 from blendctl.errors import InputError, did_you_mean
 
 __all__ = ["Options", "OptionNames", "options_from"]
 
 RADII = ("determinant", "paper")
 LARGE = ("error", "rescale")
+LARGEST = 1e100  # of noise, bounds and scales: what is computed from them stays far from overflow
+LOWEST_PRIOR = 1e-100  # of discount^(d-1): how far the prior may fade between two top-ups
 
 
 class OptionNames(TypedDict, total=False):
@@ -59,32 +62,48 @@ class Options:
     def __post_init__(self) -> None:
         for name in ("n_features", "n_objectives"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+            if not whole(value) or value < 1:
                 raise InputError(f"{name} must be a whole number >= 1, actually: {value!r}")
-        self._number("noise", lambda v: v >= 0, ">= 0")
-        self._number("theta_bound", lambda v: v > 0, "> 0")
-        self._number("feature_bound", lambda v: 0 < v <= 1e100, "> 0 (and at most 1e100)")
-        self._number("delta", lambda v: 0 < v < 1, "in (0, 1)")
+            self._keep(name, int(value))
+        self._number("noise", lambda v: 0 <= v <= LARGEST, f">= 0 (and at most {LARGEST:g})")
+        self._number("theta_bound", lambda v: 0 < v <= LARGEST, f"> 0 (and at most {LARGEST:g})")
+        self._number(
+            "feature_bound",
+            lambda v: 1 / LARGEST <= v <= LARGEST,
+            f"> 0 (from {1 / LARGEST:g} to {LARGEST:g})",
+        )
+        self._number("delta", lambda v: 1 / LARGEST <= v < 1, f"in (0, 1) (and at least {1 / LARGEST:g})")
         self._number("discount", lambda v: 0 < v <= 1, "in (0, 1]")
         self._number("tie_tolerance", lambda v: 0 <= v < 1, "in [0, 1)")
         least = max(1.0, self.feature_bound**2)
         self._number(
             "regularization",
-            lambda v: v >= least,
-            f">= max(1, feature_bound^2) = {least:g}, which the bounds need",
+            lambda v: least <= v <= LARGEST**2,
+            f">= max(1, feature_bound^2) = {least:g}, which the bounds need (and at most {LARGEST**2:g})",
         )
+        slowest = LOWEST_PRIOR ** (1 / max(1, self.n_features - 1))
+        if self.discount < slowest:
+            raise InputError(
+                f"discount must be at least {slowest:.4g} with {self.n_features} features (the prior is topped up "
+                f"one feature per update, and must not fade away in between), actually: {self.discount:g}"
+            )
         self._choice("radius", RADII)
         self._choice("on_large_feature", LARGE)
-        for name in ("union_bound",):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise InputError(f"{name} must be True or False, actually: {getattr(self, name)!r}")
+        if not isinstance(self.union_bound, (bool, np.bool_)):
+            raise InputError(f"union_bound must be True or False, actually: {self.union_bound!r}")
+        self._keep("union_bound", bool(self.union_bound))
         if self.scales is not None:
-            scales = _numbers(self.scales)
-            if scales is None or scales.shape != (self.n_objectives,) or not (scales > 0).all():
+            scales = numbers(self.scales)
+            if (
+                scales is None
+                or scales.shape != (self.n_objectives,)
+                or not (1 / LARGEST <= scales.min() <= scales.max() <= LARGEST)
+            ):
                 raise InputError(
-                    f"scales must be {self.n_objectives} finite numbers > 0 (one per objective), "
-                    f"actually: {self.scales!r}"
+                    f"scales must be {self.n_objectives} numbers > 0 (one per objective, from {1 / LARGEST:g} to "
+                    f"{LARGEST:g}), actually: {self.scales!r}"
                 )
+            self._keep("scales", tuple(scales.tolist()))
         check = getattr(self.made_rule, "check", None)
         if check is not None:
             check(self.n_objectives)
@@ -119,13 +138,23 @@ class Options:
     def _number(self, name: str, allowed: Any, words: str) -> None:
         value = getattr(self, name)
         number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-        if not number or not math.isfinite(value) or not allowed(value):
+        try:
+            plain = float(value) if number else math.nan  # NaN is in no range
+        except OverflowError:  # a whole number of more than 308 digits
+            plain = math.inf
+        if not allowed(plain):
             raise InputError(f"{name} must be {words}, actually: {value!r}")
+        self._keep(name, plain)
 
     def _choice(self, name: str, allowed: tuple[str, ...]) -> None:
         value = getattr(self, name)
-        if value not in allowed:
+        if not isinstance(value, str) or value not in allowed:
             raise InputError(f"{name} must be one of: {', '.join(allowed)}; actually: {value!r}")
+        self._keep(name, str(value))
+
+    def _keep(self, name: str, value: object) -> None:
+        """Hold the plain Python value of what was given, so that what is computed and saved has one type."""
+        object.__setattr__(self, name, value)
 
 
 def options_from(n_features: int, n_objectives: int, given: dict[str, Any]) -> Options:
@@ -135,11 +164,3 @@ def options_from(n_features: int, n_objectives: int, given: dict[str, Any]) -> O
         if name not in names:
             raise InputError(f'there is no option "{name}"; {did_you_mean(name, [*names, "seed"])}')
     return Options(n_features=n_features, n_objectives=n_objectives, **given)
-
-
-def _numbers(values: Any) -> NDArray[np.float64] | None:
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        return None
-    return array if np.isfinite(array).all() else None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -45,26 +45,24 @@ def save(core: Core, path: str | Path) -> None:
     }
     data = pack({"state": core.state, "rng": core.rng}, metadata=metadata)
     target = Path(path)
+    part = target.parent / f"{target.name}.{secrets.token_hex(4)}.part"
     try:
-        with tempfile.NamedTemporaryFile(
-            dir=target.parent, prefix=target.name, suffix=".part", delete=False
-        ) as file:
-            part = Path(file.name)
-            try:
+        try:
+            with part.open("xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-                file.close()
-                part.replace(target)
-            except BaseException:
-                part.unlink(missing_ok=True)
-                raise
+            part.replace(target)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
     except OSError as error:
         raise BlendctlError(f"cannot write {target}: {error.strerror or error}") from error
 
 
 def load(path: str | Path, *, learners: int | None, rule: Rule | None) -> Core:
     """Read the learners, refusing whatever is not exactly what `save` wrote."""
+    rule = None if rule is None else make_rule(rule)
     state, rng, metadata = _read(Path(path))
     try:
         if metadata.get("format") != FORMAT:
@@ -79,16 +77,19 @@ def load(path: str | Path, *, learners: int | None, rule: Rule | None) -> Core:
         if metadata["digest"] != _digest(metadata["options"], state, rng):
             raise FileFormatError(f"{path} was changed after it was written: its digest does not match")
         options = _options(json.loads(metadata["options"]), rule, path)
-    except (KeyError, TypeError, json.JSONDecodeError, InputError) as error:
+    except (KeyError, TypeError, AttributeError, RecursionError, json.JSONDecodeError, InputError) as error:
         raise FileFormatError(f"{path} is damaged: {error}") from None
-    if learners is not None and len(state) != learners:
-        raise FileFormatError(f"{path} holds {len(state)} learners; load it with BanditBatch.load")
     size = layout.learner_size(options.n_features, options.n_objectives)
-    fits = state.ndim == 2 and state.shape[1] == size and rng.shape == (len(state), 4)
-    if not fits or state.dtype != np.float64 or rng.dtype != np.uint64 or not np.isfinite(state).all():
+    count = len(state) if state.ndim else 0
+    shapes = state.shape == (count, size) and rng.shape == (count, 4)
+    if not count or not shapes or state.dtype != np.float64 or rng.dtype != np.uint64:
         raise FileFormatError(f"{path} is damaged: its arrays do not fit its options")
-    core = Core(options, [0] * len(state))
-    core.state[:], core.rng[:] = state, rng
+    if learners is not None and count != learners:
+        raise FileFormatError(f"{path} holds {count} learners; load it with BanditBatch.load")
+    core = Core.restored(options, state, rng)
+    diagonals = core.root.diagonal(axis1=1, axis2=2)  # of U: a square root of V has no zero there
+    if not np.isfinite(state).all() or not (diagonals > 0).all() or not rng.any(axis=1).all():
+        raise FileFormatError(f"{path} is damaged: its numbers are not those of a learner")
     return core
 
 
@@ -106,16 +107,19 @@ def _read(path: Path) -> tuple[NDArray[np.float64], NDArray[np.uint64], dict[str
                     f"{path} is not a saved bandit: expected the arrays state and rng, actually: {sorted(names)}"
                 )
             return file.get_tensor("state"), file.get_tensor("rng"), metadata
-    except (SafetensorError, OSError, ValueError) as error:
+    except (
+        SafetensorError,
+        OSError,
+        ValueError,
+        TypeError,
+        AttributeError,
+    ) as error:  # numpy lacks some types
         raise FileFormatError(f"{path} is truncated, damaged or not a safetensors file: {error}") from None
 
 
 def _plain(options: Options, rule: Rule) -> dict[str, Any]:
     plain = {field.name: getattr(options, field.name) for field in fields(Options)}
-    if options.scales is not None:
-        plain["scales"] = [float(scale) for scale in options.scales]
-    plain["rule"] = describe_rule(rule)
-    return {name: value.item() if isinstance(value, np.generic) else value for name, value in plain.items()}
+    return plain | {"rule": describe_rule(rule)}
 
 
 def _options(plain: dict[str, Any], rule: Rule | None, path: str | Path) -> Options:

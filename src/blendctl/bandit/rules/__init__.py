@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from blendctl.bandit.rules.base import Rule, Stage
 from blendctl.bandit.rules.chebyshev import Chebyshev
 from blendctl.bandit.rules.cost_budget import CostBudget
@@ -69,6 +71,10 @@ def make_rule(rule: str | Rule, parameters: dict[str, Any] | None = None) -> Rul
             raise InputError(f'the rule "{rule}" does not take these parameters: {error}') from None
         assert isinstance(made, Rule)
         return made
+    if isinstance(rule, type):
+        raise InputError(
+            f"rule must be an object, actually: the class {rule.__name__}; try {rule.__name__}()"
+        )
     if not isinstance(rule, Rule):
         raise InputError(
             f"rule must be a name ({', '.join(RULES)}) or an object with `name` and `candidates(stage)`, "
@@ -81,5 +87,14 @@ def describe_rule(rule: Rule) -> dict[str, Any]:
     """Describe a rule as plain data: its name, its parameters, and whether it is one of ours."""
     own = type(rule) is RULES.get(rule.name)
     data: Any = rule
-    parameters = asdict(data) if own else {}
+    parameters = {name: _plain(value) for name, value in asdict(data).items()} if own else {}
     return {"name": rule.name, "own": own, "parameters": parameters}
+
+
+def _plain(value: Any) -> Any:
+    """Give a parameter as JSON can hold it: numpy's numbers as Python's, sequences as lists."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    if isinstance(value, (list, tuple, range)):
+        return [_plain(entry) for entry in value]
+    return value

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Rule", "Stage", "nearly_greatest"]
+__all__ = ["Rule", "Stage", "nearly_greatest", "numbers", "whole"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -48,6 +48,22 @@ class Rule(Protocol):
     def candidates(self, stage: Stage) -> BoolArray:
         """Mark the candidate arms: (..., arms), at least one per decision."""
         ...
+
+
+def numbers(values: Any) -> FloatArray | None:
+    """Give a parameter as an array of finite numbers, or None if it is something else."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        return None
+    if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
+        return None
+    return array.astype(np.float64)
+
+
+def whole(value: Any) -> TypeGuard[int]:
+    """Tell whether a parameter is a whole number."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def nearly_greatest(score: FloatArray, tolerance: FloatArray, among: BoolArray | None = None) -> BoolArray:

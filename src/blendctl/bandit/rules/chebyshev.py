@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blendctl.bandit.rules.base import BoolArray, Stage, nearly_greatest
+from blendctl.bandit.rules.base import BoolArray, Stage, nearly_greatest, numbers
 from blendctl.bandit.rules.linear import check_weights, weights_for
 from blendctl.bandit.rules.maximal_loss import least_dominated
 from blendctl.errors import InputError
@@ -30,11 +30,11 @@ class Chebyshev:
     def check(self, n_objectives: int) -> None:
         check_weights(self.weights, n_objectives, rule=self.name)
         if self.reference is not None:
-            point = np.asarray(self.reference, dtype=np.float64)
-            if point.shape != (n_objectives,) or not np.isfinite(point).all():
+            point = numbers(self.reference)
+            if point is None or point.shape != (n_objectives,) or np.abs(point).max() > 1e100:
                 raise InputError(
-                    f'the rule "{self.name}" needs a finite reference with {n_objectives} entries '
-                    f"(one per objective), actually: {list(self.reference)}"
+                    f'the rule "{self.name}" needs a reference of {n_objectives} numbers '
+                    f"(one per objective, at most 1e100 in size), actually: {self.reference}"
                 )
 
     def candidates(self, stage: Stage) -> BoolArray:

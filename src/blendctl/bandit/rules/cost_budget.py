@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blendctl.bandit.rules.base import BoolArray, Stage, nearly_greatest
+from blendctl.bandit.rules.base import BoolArray, Stage, nearly_greatest, numbers, whole
 from blendctl.bandit.rules.maximal_loss import least_dominated
 from blendctl.errors import InputError
 
@@ -27,13 +27,16 @@ class CostBudget:
     name = "cost-budget"
 
     def check(self, n_objectives: int) -> None:
-        if not -n_objectives <= self.objective < n_objectives:
+        if not whole(self.objective) or not -n_objectives <= self.objective < n_objectives:
             raise InputError(
                 f'the rule "{self.name}" needs an objective from {-n_objectives} to {n_objectives - 1}, '
-                f"actually: {self.objective}"
+                f"actually: {self.objective!r}"
             )
-        if not np.isfinite(self.budget):
-            raise InputError(f'the rule "{self.name}" needs a finite budget, actually: {self.budget}')
+        budget = numbers(self.budget)
+        if budget is None or budget.ndim or abs(budget) > 1e100:
+            raise InputError(
+                f'the rule "{self.name}" needs a finite budget (at most 1e100 in size), actually: {self.budget!r}'
+            )
 
     def candidates(self, stage: Stage) -> BoolArray:
         optimistic = -stage.ucb[..., self.objective]  # (..., arms)

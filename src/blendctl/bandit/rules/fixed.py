@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blendctl.bandit.rules.base import BoolArray, Stage
+from blendctl.bandit.rules.base import BoolArray, Stage, whole
 from blendctl.errors import InputError
 
 __all__ = ["Fixed"]
@@ -20,8 +20,10 @@ class Fixed:
     name = "fixed"
 
     def check(self, n_objectives: int) -> None:
-        if self.arm < 0:
-            raise InputError(f'the rule "{self.name}" needs an arm >= 0, actually: {self.arm}')
+        if not whole(self.arm) or self.arm < 0:
+            raise InputError(
+                f'the rule "{self.name}" needs the number of an arm, 0 or more, actually: {self.arm!r}'
+            )
 
     def candidates(self, stage: Stage) -> BoolArray:
         arms = stage.loss.shape[-1]

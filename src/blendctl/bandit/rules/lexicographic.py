@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blendctl.bandit.rules.base import BoolArray, Stage, nearly_greatest
+from blendctl.bandit.rules.base import BoolArray, Stage, nearly_greatest, numbers, whole
 from blendctl.errors import InputError
 
 __all__ = ["Lexicographic"]
@@ -18,23 +18,26 @@ class Lexicographic:
     """Maximise the first objective of the order; among arms within its tolerance the next; and so on."""
 
     order: Sequence[int] | None = None  # objectives, most important first; as declared by default
-    tolerances: Sequence[float] | float = (
-        0.0  # how much of each objective (as ordered) may be given up, scaled
-    )
+    tolerances: Sequence[float] | float = 0.0  # how much of each (as ordered) may be given up, scaled units
     name = "lexicographic"
 
     def check(self, n_objectives: int) -> None:
-        order = list(range(n_objectives)) if self.order is None else list(self.order)
-        if not order or len(set(order)) != len(order) or not all(0 <= k < n_objectives for k in order):
+        order = range(n_objectives) if self.order is None else self.order
+        if (
+            not isinstance(order, (Sequence, np.ndarray))
+            or len(order) == 0
+            or not all(whole(k) and 0 <= k < n_objectives for k in order)
+            or len(set(order)) != len(order)
+        ):
             raise InputError(
                 f'the rule "{self.name}" needs an order of different objectives from 0 to {n_objectives - 1}, '
-                f"actually: {order}"
+                f"actually: {self.order!r}"
             )
-        slack = np.atleast_1d(np.asarray(self.tolerances, dtype=np.float64))
-        if slack.shape not in {(1,), (len(order),)} or not np.isfinite(slack).all() or slack.min() < 0:
+        slack = numbers(self.tolerances)
+        if slack is None or slack.shape not in {(), (1,), (len(order),)} or slack.min() < 0:
             raise InputError(
                 f'the rule "{self.name}" needs one tolerance >= 0, or {len(order)} (one per objective of the order), '
-                f"actually: {self.tolerances}"
+                f"actually: {self.tolerances!r}"
             )
 
     def candidates(self, stage: Stage) -> BoolArray:

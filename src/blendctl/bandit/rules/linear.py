@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blendctl.bandit.rules.base import BoolArray, FloatArray, Stage, nearly_greatest
+from blendctl.bandit.rules.base import BoolArray, FloatArray, Stage, nearly_greatest, numbers
 from blendctl.errors import InputError
 
 __all__ = ["Linear", "check_weights", "weights_for"]
@@ -38,11 +38,11 @@ def check_weights(weights: Sequence[float] | None, n_objectives: int, *, rule: s
     """Refuse weights that are not one finite number >= 0 per objective, with one above 0."""
     if weights is None:
         return
-    array = np.asarray(weights, dtype=np.float64)
-    if array.shape != (n_objectives,) or not np.isfinite(array).all() or array.min() < 0 or array.max() <= 0:
+    array = numbers(weights)
+    if array is None or array.shape != (n_objectives,) or array.min() < 0 or not 0 < array.max() <= 1e100:
         raise InputError(
-            f'the rule "{rule}" needs {n_objectives} weights, finite, >= 0 and not all 0 (one per objective), '
-            f"actually: {list(weights)}"
+            f'the rule "{rule}" needs {n_objectives} weights (one per objective), >= 0, not all 0, at most 1e100, '
+            f"actually: {weights}"
         )
 
 

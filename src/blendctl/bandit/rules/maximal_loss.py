@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from blendctl.bandit.rules.base import BoolArray, Stage, nearly_greatest
+from blendctl.errors import InputError
 
 __all__ = ["MaximalLoss"]
 
@@ -22,6 +23,12 @@ class MaximalLoss:
 
     printed: bool = False
     name = "maximal-loss"
+
+    def check(self, n_objectives: int) -> None:
+        if not isinstance(self.printed, (bool, np.bool_)):
+            raise InputError(
+                f'the rule "{self.name}" needs printed to be True or False, actually: {self.printed!r}'
+            )
 
     def candidates(self, stage: Stage) -> BoolArray:
         least = nearly_greatest(-stage.loss, stage.tolerance)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blendctl.bandit.rules.base import BoolArray, Stage, nearly_greatest
+from blendctl.bandit.rules.base import BoolArray, Stage, nearly_greatest, numbers
 from blendctl.errors import InputError
 
 __all__ = ["Thompson"]
@@ -25,8 +25,11 @@ class Thompson:
     name = "thompson"
 
     def check(self, n_objectives: int) -> None:
-        if not (np.isfinite(self.scale) and self.scale >= 0):
-            raise InputError(f'the rule "{self.name}" needs a finite scale >= 0, actually: {self.scale}')
+        scale = numbers(self.scale)
+        if scale is None or scale.ndim or not 0 <= scale <= 1e100:
+            raise InputError(
+                f'the rule "{self.name}" needs a scale >= 0 (and at most 1e100), actually: {self.scale!r}'
+            )
 
     def candidates(self, stage: Stage) -> BoolArray:
         d, m = stage.whitened.shape[-1], stage.ucb.shape[-1]
