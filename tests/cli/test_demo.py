@@ -66,6 +66,26 @@ def test_wrong_usage_says_what_is_allowed(args, message):
     assert "Traceback" not in done.stderr
 
 
+def test_fifty_arms_still_make_a_table(tmp_path):
+    done = blendctl(
+        "demo", "bandit", "--stages", "5", "--learners", "2", "--arms", "50", "--out", str(tmp_path)
+    )
+    assert done.returncode == 0, done.stderr
+    assert "pareto-uniform" in done.stdout
+    assert "+45 arms" in done.stdout
+    rules = json.loads((tmp_path / "bandit.json").read_text())["rules"]
+    assert len(rules["random"]["arm_shares"]) == 50
+    assert rules["random"]["regret_bound"] is None
+    assert rules["linear"]["regret_bound"] > 0
+
+
+def test_more_stages_than_memory_is_one_line(tmp_path):
+    done = blendctl("demo", "bandit", "--stages", "1000000000000000", "--out", str(tmp_path))
+    assert done.returncode == 1
+    assert done.stderr.startswith("blendctl: Unable to allocate")
+    assert "Traceback" not in done.stderr
+
+
 def test_an_output_folder_that_cannot_be_made_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     done = blendctl("demo", "bandit", "--out", str(tmp_path / "file" / "sub"))

@@ -22,11 +22,17 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "demo": ("blendctl.cli.demo:demo", "Small worlds with known answers: watch the learner work."),
     },
     "Worlds": {
-        "conformance": ("blendctl.cli.conformance:conformance", "Our worlds against recordings of the reference."),
+        "conformance": (
+            "blendctl.cli.conformance:conformance",
+            "Our worlds against recordings of the reference.",
+        ),
     },
     "Controllers": {
         "train": ("blendctl.cli.train:train", "Train a controller in a world; resumable."),
-        "train-context": ("blendctl.cli.train_context:train_context", "Train context networks of controllers."),
+        "train-context": (
+            "blendctl.cli.train_context:train_context",
+            "Train context networks of controllers.",
+        ),
         "evaluate": ("blendctl.cli.evaluate:evaluate", "Return and cost of controllers, with intervals."),
         "zoo": ("blendctl.cli.zoo:zoo", "The trained controllers that ship."),
     },
@@ -92,7 +98,7 @@ def main(args: list[str] | None = None) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_ERROR)
-    except OSError as error:
+    except (OSError, MemoryError) as error:
         if debug:
             raise
         click.echo(f"blendctl: {error}", err=True)
