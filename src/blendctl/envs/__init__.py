@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from blendctl.envs.scene import Body, Scene
     from blendctl.envs.single import SingleWorld
     from blendctl.envs.vector import VectorWorld
+    from blendctl.envs.view import View
     from blendctl.envs.wrappers import CostInStep
 
 __all__ = [
     "VectorWorld",
     "SingleWorld",
     "CostInStep",
+    "View",
     "Scene",
     "Body",
     "Task",
@@ -45,6 +47,7 @@ _LATE = {
     "VectorWorld": "blendctl.envs.vector",
     "SingleWorld": "blendctl.envs.single",
     "CostInStep": "blendctl.envs.wrappers",
+    "View": "blendctl.envs.view",
     "Scene": "blendctl.envs.scene",
     "Body": "blendctl.envs.scene",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -11,44 +11,45 @@ from numpy.typing import ArrayLike
 
 from blendctl.envs.batch import Batch, Policy, as_policies, check_seed, name_costs
 from blendctl.envs.catalog import find_task
-from blendctl.envs.plan import SUBSTEPS, FloatArray
+from blendctl.envs.drawing import Picture
+from blendctl.envs.plan import FloatArray
 from blendctl.envs.scene import Scene, read_scene
 from blendctl.envs.spaces import action_space, observation_space
 from blendctl.envs.state import UNBORN
 from blendctl.envs.tasks import Task
-from blendctl.errors import InputError
+from blendctl.envs.view import RenderMetadata, View, Window
 
 __all__ = ["SingleWorld"]
 
 
 class SingleWorld(gymnasium.Env[FloatArray, FloatArray]):
-    """One world. `gymnasium.make("blendctl/PointGoal1-v0")` makes it with the usual wrappers.
+    """One world. `gymnasium.make("blendctl/PointGoal1-v0")` makes it, without wrappers.
+
+    `render_mode` is "topdown", which works everywhere, or "rgb_array", MuJoCo's camera, which needs OpenGL; `view`
+    sets their size and what they show (see `View`).
 
     The cost of a step is in `info["cost"]`, its components in `info["cost_hazards"]` and so on; all are 0 or 1.
     An episode is truncated after `max_episode_steps`, the task's own unless said otherwise, and the count is part of
-    a snapshot; under `gymnasium.make` its `TimeLimit` counts instead.
+    a snapshot. `gymnasium.make(..., max_episode_steps=n)` puts Gymnasium's `TimeLimit` around it, which can only
+    shorten episodes; for longer ones make a `SingleWorld`.
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  # as Gymnasium declares it
+    metadata: dict[str, Any] = RenderMetadata()  # type: ignore[assignment]  # gives a dictionary when read
 
     def __init__(
-        self, task: Task | str, *, max_episode_steps: int | None = None, render_mode: str | None = None
+        self,
+        task: Task | str,
+        *,
+        max_episode_steps: int | None = None,
+        render_mode: str | None = None,
+        view: View | Mapping[str, Any] | None = None,
     ) -> None:
         self.task = find_task(task) if isinstance(task, str) else task
+        self.window = None if render_mode is None else Window(render_mode, self.task, view=view)
         self.batch = Batch(self.task, 1, threads=1, max_steps=max_episode_steps)
-        self.metadata = {
-            **type(self).metadata,
-            "render_fps": round(1.0 / (SUBSTEPS * self.batch.plan.timestep)),
-        }
-        modes = self.metadata["render_modes"]
-        if render_mode is not None and render_mode not in modes:
-            raise InputError(
-                f'there is no render mode "{render_mode}"; allowed: {", ".join(modes) or "none"}'
-            )
         self.render_mode = render_mode
         self.observation_space = observation_space(self.batch.plan)
         self.action_space = action_space(self.batch.act_size)
-        self._max_episode_steps = max_episode_steps
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -61,8 +62,6 @@ class SingleWorld(gymnasium.Env[FloatArray, FloatArray]):
             seed = int(self.np_random.integers(2**32))
         if seed is not None:
             self.batch.seed(0, seed)
-        if self._max_episode_steps is None and self.spec is not None:
-            self.batch.limit_episodes(None)  # made by gymnasium.make, whose TimeLimit counts
         self.batch.reset(np.ones(1, dtype=np.bool_))
         return self.observation, {}
 
@@ -124,9 +123,19 @@ class SingleWorld(gymnasium.Env[FloatArray, FloatArray]):
         self.batch.expect_reset()
         return read_scene(self.task, self.batch.plan, self.batch.worlds, 0)
 
+    def render(self) -> Picture | None:
+        """Draw the world as (height, width, 3) bytes of red, green, blue; None without a render mode."""
+        if self.window is None:
+            gymnasium.logger.warn('this world has no render mode; make it with render_mode="topdown"')
+            return None
+        self.batch.expect_reset()
+        return self.window.picture(self.batch.plan, self.batch.worlds, row=0)
+
     def close(self) -> None:
         """Release the world; closing twice is allowed."""
         self.batch.close()
+        if self.window is not None:
+            self.window.close()
 
 
 def _for_one(policy: Policy) -> Policy:

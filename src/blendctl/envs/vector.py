@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
@@ -12,12 +13,14 @@ from numpy.typing import ArrayLike
 
 from blendctl.envs.batch import Batch, Policy, as_policies, check_seed, name_costs
 from blendctl.envs.catalog import find_task
+from blendctl.envs.drawing import Picture
 from blendctl.envs.kernels import DISABLED, NEXT_STEP, SAME_STEP, BoolArray, Outcome
 from blendctl.envs.plan import FloatArray
 from blendctl.envs.scene import Scene, read_scene
 from blendctl.envs.spaces import action_space, observation_space
 from blendctl.envs.state import UNBORN
 from blendctl.envs.tasks import Task
+from blendctl.envs.view import RENDER_MODES, View, Window, frames_per_second
 from blendctl.errors import InputError, did_you_mean
 
 __all__ = ["VectorWorld"]
@@ -47,13 +50,19 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         max_episode_steps: int | None = None,
         render_mode: str | None = None,
+        view: View | Mapping[str, Any] | None = None,
     ) -> None:
         self.task = find_task(task) if isinstance(task, str) else task
+        self.window = None if render_mode is None else Window(render_mode, self.task, view=view)
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
         self.batch = Batch(self.task, num_envs, threads=threads, max_steps=max_episode_steps)
         self.num_envs = num_envs
         self.render_mode = render_mode
-        self.metadata = {"autoreset_mode": self.autoreset_mode, "render_modes": []}
+        self.metadata = {
+            "autoreset_mode": self.autoreset_mode,
+            "render_modes": list(RENDER_MODES),
+            "render_fps": frames_per_second(self.batch.plan),
+        }
         self.single_observation_space = observation_space(self.batch.plan)
         self.single_action_space = action_space(self.batch.act_size)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -144,9 +153,20 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
             raise InputError(f"expected a world from 0 to {self.num_envs - 1}, actually: {row}")
         return read_scene(self.task, self.batch.plan, self.batch.worlds, row)
 
+    def render(self) -> tuple[Picture, ...] | None:
+        """Draw every world as (height, width, 3) bytes of red, green, blue; None without a render mode."""
+        if self.window is None:
+            gymnasium.logger.warn('these worlds have no render mode; make them with render_mode="topdown"')
+            return None
+        self.batch.expect_reset()
+        rows = range(self.num_envs)
+        return tuple(self.window.picture(self.batch.plan, self.batch.worlds, row=row) for row in rows)
+
     def close_extras(self, **kwargs: Any) -> None:
-        """Stop the threads."""
+        """Stop the threads and free what OpenGL holds."""
         self.batch.close()
+        if self.window is not None:
+            self.window.close()
 
     def _infos(self, out: Outcome) -> Infos:
         everywhere = np.ones(self.num_envs, dtype=np.bool_)

@@ -1,0 +1,171 @@
+"""Draw a world as MuJoCo's camera sees it; needs OpenGL, but no screen."""
+
+from __future__ import annotations
+
+import atexit
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from blendctl.envs.drawing import Picture
+from blendctl.envs.gl import open_context
+from blendctl.envs.kernels import load_world
+from blendctl.envs.palette import ROBOT, Color, kind_colors
+from blendctl.envs.physics import make_bench
+from blendctl.envs.plan import Plan
+from blendctl.envs.scene import Body, Scene
+from blendctl.envs.state import Worlds
+from blendctl.envs.tasks import Goal, Hazards, Task
+from blendctl.envs.world import model_xml
+
+__all__ = ["Camera"]
+
+ELEVATION = -52.0  # degrees, looking down
+AZIMUTH = 90.0  # degrees, looking along y
+FIELD_OF_VIEW = 40.0  # degrees
+HAZARD_HALF_HEIGHT = 0.01  # m
+
+_IDENTITY = np.eye(3).ravel()
+
+
+class Camera:
+    """Draw the worlds of one task, `width` by `height` pixels; close it when done."""
+
+    def __init__(self, task: Task, *, width: int, height: int) -> None:
+        self.task = task
+        self.colors = kind_colors(task)
+        self._bench, (self._model, self._data) = make_bench(_drawn_model(task, width, height, self.colors))
+        extras = sum(kind.count for kind in task.objects)
+        self._scene = mujoco.MjvScene(self._model, maxgeom=self._model.ngeom + extras + 100)
+        self._option = mujoco.MjvOption()
+        self._camera = mujoco.MjvCamera()
+        self._rect = mujoco.MjrRect(0, 0, width, height)
+        self._pixels = np.empty((height, width, 3), np.uint8)
+        self._context: Any = open_context(width, height)
+        atexit.register(self.close)  # contexts must go before their library does
+        self._context.make_current()
+        self._drawer: Any = mujoco.MjrContext(self._model, mujoco.mjtFontScale.mjFONTSCALE_100)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._drawer)
+
+    def draw(self, plan: Plan, worlds: Worlds, *, row: int, scene: Scene) -> Picture:
+        """Draw one world, whose scene this is, as (height, width, 3) bytes of red, green, blue."""
+        self._context.make_current()
+        load_world(plan, self._bench, worlds, row)
+        mujoco.mj_kinematics(self._model, self._data)
+        mujoco.mj_comPos(self._model, self._data)
+        mujoco.mj_camlight(self._model, self._data)
+        self._aim(scene)
+        # the floor without end is laid out around the camera, so the camera must be known first
+        mujoco.mjv_updateCamera(self._model, self._data, self._camera, self._scene)
+        mujoco.mjv_updateScene(
+            self._model,
+            self._data,
+            self._option,
+            None,
+            self._camera,
+            int(mujoco.mjtCatBit.mjCAT_ALL),
+            self._scene,
+        )
+        for body in scene.bodies:
+            self._add_weightless(body)
+        mujoco.mjr_render(self._rect, self._scene, self._drawer)
+        mujoco.mjr_readPixels(self._pixels, None, self._rect, self._drawer)
+        return np.ascontiguousarray(self._pixels[::-1])  # OpenGL's rows go up
+
+    def close(self) -> None:
+        """Free what OpenGL holds; closing twice is allowed."""
+        atexit.unregister(self.close)
+        if self._context is not None:
+            self._context.make_current()
+            self._drawer.free()
+            self._context.free()
+            self._drawer = self._context = None
+
+    def _aim(self, scene: Scene) -> None:
+        """Look at the whole square; follow a robot that leaves it."""
+        extents = self.task.extents
+        seen = extents - 0.2
+        beyond = [value - min(max(value, -seen), seen) for value in (scene.x, scene.y)]
+        camera = self._camera
+        camera.type = mujoco.mjtCamera.mjCAMERA_FREE
+        camera.lookat[:] = (beyond[0], beyond[1] - 0.1 * extents, 0.0)
+        camera.distance = 3.05 * (extents + 0.2) + 0.15  # the near corners of the square stay in the picture
+        camera.azimuth, camera.elevation = AZIMUTH, ELEVATION
+
+    def _add_weightless(self, body: Body) -> None:
+        """Add what is no body of the model: it touches nothing, but is seen."""
+        if isinstance(body.kind, Goal):
+            half, alpha = body.kind.half_height, 0.4
+        elif isinstance(body.kind, Hazards):
+            half, alpha = HAZARD_HALF_HEIGHT, 0.6
+        else:
+            return
+        scene = self._scene
+        mujoco.mjv_initGeom(
+            scene.geoms[scene.ngeom],
+            mujoco.mjtGeom.mjGEOM_CYLINDER,
+            np.array([body.size, half, 0.0]),
+            np.array([body.x, body.y, body.z]),
+            _IDENTITY,
+            np.array(_rgba(self.colors[body.kind.name], alpha), np.float32),
+        )
+        scene.ngeom += 1
+
+
+def _rgba(color: Color, alpha: float = 1.0) -> tuple[float, float, float, float]:
+    red, green, blue = (value / 255.0 for value in color)
+    return red, green, blue, alpha
+
+
+def _drawn_model(task: Task, width: int, height: int, colors: dict[str, Color]) -> mujoco.MjModel:
+    """Compile the task's model once more with colours, a floor pattern and light; its joints are the same."""
+    spec = mujoco.MjSpec.from_string(model_xml(task))
+    visual = spec.visual
+    visual.global_.offwidth, visual.global_.offheight = max(width, 64), max(height, 64)
+    visual.global_.fovy = FIELD_OF_VIEW
+    visual.quality.offsamples, visual.quality.shadowsize = 4, 2048
+    visual.headlight.ambient, visual.headlight.diffuse = [0.35] * 3, [0.25] * 3
+    visual.headlight.specular = [0.0] * 3
+    # the objects wait far out until a layout places them; shadows are drawn for where they will be
+    spec.stat.center, spec.stat.extent = [0.0, 0.0, 0.2], 1.5 * task.extents
+    sky, floor = mujoco.mjtTexture.mjTEXTURE_SKYBOX, mujoco.mjtTexture.mjTEXTURE_2D
+    spec.add_texture(
+        name="sky",
+        type=sky,
+        builtin=mujoco.mjtBuiltin.mjBUILTIN_GRADIENT,
+        rgb1=[0.93, 0.95, 0.97],
+        rgb2=[0.75, 0.82, 0.88],
+        width=64,
+        height=384,
+    )
+    spec.add_texture(
+        name="floor",
+        type=floor,
+        builtin=mujoco.mjtBuiltin.mjBUILTIN_CHECKER,
+        rgb1=[0.90, 0.89, 0.87],
+        rgb2=[0.84, 0.83, 0.81],
+        width=256,
+        height=256,
+    )
+    material = spec.add_material(name="floor", texrepeat=[1.0, 1.0], texuniform=True)
+    material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = "floor"
+    spec.worldbody.add_light(
+        pos=[-0.8 * task.extents, -0.4 * task.extents, 3.0 * task.extents],
+        dir=[0.8, 0.4, -3.0],
+        type=mujoco.mjtLightType.mjLIGHT_SPOT,
+        cutoff=60.0,
+        exponent=0.0,
+        attenuation=[1.0, 0.0, 0.0],
+        castshadow=True,
+        diffuse=[0.4] * 3,
+        specular=[0.1] * 3,
+    )
+    for body in spec.bodies:
+        kind = body.name.partition(".")[0]
+        for geom in body.geoms:
+            if geom.name == "floor":
+                geom.material, geom.size = "floor", [0.0, 0.0, 0.1]  # without end
+            else:
+                geom.rgba = _rgba(colors.get(kind, ROBOT))
+    return spec.compile()
