@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from blendctl import BlendingBandit, pareto
+from blendctl.bandit.demo import BOUNDED
 from blendctl.bandit.rules import (
     RULES,
     Chebyshev,
@@ -51,6 +52,13 @@ def test_every_rule_of_the_front_picks_undominated_arms(mu):
     for name in ("maximal-loss", "pareto-uniform", "chebyshev"):
         assert set(marked(make_rule(name), mu)) <= front
     assert set(marked(make_rule("pareto-uniform"), mu)) == front
+
+
+@given(indices)
+def test_rules_that_theorem_1_bounds_never_pick_what_is_beaten_in_every_index(mu):
+    gap = pareto.suboptimality_gap(mu)
+    for name in BOUNDED:
+        assert (gap[marked(make_rule(name), mu)] == 0).all()
 
 
 @given(indices)

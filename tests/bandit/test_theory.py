@@ -77,6 +77,22 @@ def test_confidence_sets_hold_for_all_objectives_at_once():
     assert outside.mean() <= 0.1
 
 
+def test_confidence_sets_of_a_forgetful_learner_hold_at_each_stage():
+    rng = np.random.default_rng(5)
+    world = LinearWorld(
+        np.array([[0.01]]), noise=1.0
+    )  # a small S: nothing but the noise's part of the radius
+    batch = BanditBatch(
+        400, n_features=1, n_objectives=1, noise=1.0, theta_bound=0.01, delta=0.1, discount=0.9, seed=0
+    )
+    for record in play(world, batch, stages=200, rng=rng):
+        if record.stage % 20 == 0:
+            learners = [batch.learner(i) for i in range(len(batch))]
+            distance = [abs(b.theta[0, 0] - 0.01) * np.sqrt(b.gram[0, 0]) / b.radius for b in learners]
+            assert np.mean(np.array(distance) > 1) <= 0.1
+            assert np.max(distance) > 0.5  # not vacuous
+
+
 def test_random_switching_has_linear_regret_in_the_same_world():
     world = LinearWorld.draw(np.random.default_rng(3), features=3, objectives=3, arms=4, noise=0.3)
     batch = BanditBatch(20, n_features=3, n_objectives=3, noise=0.3, rule="random", seed=0)

@@ -67,6 +67,9 @@ def discounted_radius(
     sigma sqrt(2 log(1 / delta) + d log(1 + L^2 (1 - g^2t) / (lambda' d (1 - g^2)))) + sqrt(lambda) S
     with g the discount and lambda' = g^(d-1) lambda, the prior's lowest level between two top-ups
     (one coordinate is topped up per update). Russac, Vernade, Cappe (2019), Theorem 1.
+
+    It holds with probability 1 - delta at each stage, in a world that stands still over the memory of the
+    discount. At all stages at once no bounded radius can hold: what is forgotten is drawn afresh for ever.
     """
     square = discount * discount
     weight = (1.0 - square**t) / (1.0 - square)

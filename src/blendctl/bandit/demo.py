@@ -129,7 +129,7 @@ def draw_demo(results: list[RuleResult]) -> Figure:
     best = results[0]  # the paper's rule; the regret bound is the same for all rules that have one
     if best.regret_bound is not None:
         left.plot(stages, best.regret_bound, color="black", linewidth=1)
-    right.plot(stages, best.loss_bound, color="black", linewidth=1, label="bound (Theorems 1, 2)")
+    right.plot(stages, best.loss_bound, color="black", linewidth=1, label=f"bounds of {best.rule}")
     left.set(xscale="log", yscale="log", xlabel="stage", ylabel="Pareto regret", title="Pareto regret")
     right.set(
         xscale="log",

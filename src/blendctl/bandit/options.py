@@ -49,7 +49,7 @@ class Options:
     regularization: float = 1.0  # lambda >= max(1, L^2), the weight of the prior
     noise: float = 0.1  # sigma >= 0: the feedback's noise is sigma-subgaussian (scaled units)
     theta_bound: float = 1.5  # S > 0: no objective's coefficient vector is longer (scaled units)
-    feature_bound: float = 1.0  # L > 0: no feature vector is longer
+    feature_bound: float = 1.0  # L > 0: no feature vector is longer (a millionth more passes as rounding)
     delta: float = 0.05  # in (0, 1): the probability that a bound fails
     radius: Literal["determinant", "paper"] = "determinant"  # the tight radius, or the printed Eq. (8)
     union_bound: bool = True  # delta holds for all objectives at once (delta / m each), or for each alone
