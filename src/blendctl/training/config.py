@@ -56,7 +56,7 @@ class TrainConfig:
     # Trust regions.
     cg_steps: int = option(10, "iterations of the conjugate gradient")
     damping: float = option(0.1, "damping of the Fisher matrix")
-    fisher_rows: int = option(4000, "rows of the rollout that the Fisher matrix is estimated on")
+    fisher_rows: int = option(16_000, "rows of the rollout that the Fisher matrix is estimated on, about")
     backtracks: int = option(10, "steps of the line search")
     backtrack: float = option(0.8, "factor of each step of the line search")
     # Safety.
@@ -146,7 +146,7 @@ def read_options(path: Path) -> dict[str, Any]:
 
 # Where an algorithm's best default is not the common one.
 # A trust region takes one step per rollout: it does better with more and smaller rollouts.
-TRUST_REGION = {"rollout": 250, "target_kl": 0.02, "passes": 4, "fisher_rows": 2000}
+TRUST_REGION = {"rollout": 250, "target_kl": 0.02, "passes": 4}
 DEFAULTS: dict[str, dict[str, Any]] = {
     "trpo": TRUST_REGION,
     "trpo-lagrangian": TRUST_REGION,

@@ -36,7 +36,8 @@ def gradient(value: Tensor, policy: Policy) -> Tensor:
 def fisher_product(policy: Policy, batch: Batch, *, rows: int, damping: float) -> Callable[[Tensor], Tensor]:
     """Give v -> (F + damping) v, F the curvature of the divergence at the policy that drove.
 
-    F is estimated on about `rows` rows spread over the rollout.
+    F is estimated on about `rows` rows spread over the rollout. Fewer rows than the gradient's are a false
+    economy: directions that only the other rows see look free, and the line search has to pay for them.
     """
     stride = slice(None, None, max(1, len(batch.inputs) // rows))
     parameters = policy.policy_parameters()
