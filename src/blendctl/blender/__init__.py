@@ -1,0 +1,27 @@
+"""The blender: one object around any controllers, that never stops driving and says why it switched."""
+
+from blendctl.blender.batch import BatchRecord, BlenderBatch
+from blendctl.blender.core import Blender
+from blendctl.blender.counts import Counts
+from blendctl.blender.env import BlendEnv
+from blendctl.blender.health import BenchRules
+from blendctl.blender.objectives import Objectives
+from blendctl.blender.record import SAFE_ACTION, Record
+from blendctl.blender.recorder import Recorder
+from blendctl.blender.running import run
+from blendctl.blender.truth import correct_choices
+
+__all__ = [
+    "Blender",
+    "Record",
+    "run",
+    "BlenderBatch",
+    "BatchRecord",
+    "BlendEnv",
+    "Recorder",
+    "BenchRules",
+    "Counts",
+    "Objectives",
+    "SAFE_ACTION",
+    "correct_choices",
+]

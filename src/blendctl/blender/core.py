@@ -1,0 +1,346 @@
+"""Blender: decide, act, observe, and drive on whatever fails."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from blendctl.bandit import BlendingBandit, layout
+from blendctl.bandit.options import OptionNames
+from blendctl.blender import setup
+from blendctl.blender.chooser import Choice, Chooser
+from blendctl.blender.counts import Counts
+from blendctl.blender.drivers import Action, Drivers
+from blendctl.blender.health import BenchRules
+from blendctl.blender.ledger import Ledger, Observed
+from blendctl.blender.objectives import Objective, Objectives
+from blendctl.blender.record import SAFE_ACTION, Cast, Record
+from blendctl.blender.recorder import Recorder, as_recorder
+from blendctl.controllers import Controller
+from blendctl.controllers.adapters import as_controller
+from blendctl.errors import InputError, StateError
+from blendctl.features import Feature, as_feature
+
+__all__ = ["Blender"]
+
+FloatArray = NDArray[np.float64]
+
+
+class Blender:
+    """One driver made of several controllers: a bandit chooses who drives, and learns from what that brings.
+
+    Parameters
+    ----------
+    controllers: controllers, or plain functions from an observation to an action.
+    names: of the controllers; their own names by default.
+    objectives: "reward", "-cost", "-cost_NAME", functions of the feedback, or (name, function); all maximised.
+    features: the context psi, see `blendctl.features`: the controllers' predictions if all bring them, else a
+        linear model learned while driving.
+    hold: control steps per decision; a stage's feedback is the sum over its steps.
+    dwell: stages for which a controller drives at least, before another may be chosen.
+    context: "current" decides from psi at the current state; "previous" from the state before, as the paper prints.
+    frozen: decide, but do not learn.
+    bandit: a learner to go on with, or the file of one; otherwise one is made, with `options` and `seed`.
+    fallback: a name, or names in order: who takes over when the one that drives fails.
+    safe_action: what to do when no controller is fit; without one, an error says so.
+    deadline: seconds per action, for all or by name. Whoever might hang gets a thread of its own.
+    bench: how long a controller that failed sits out.
+    action_shape: of an action; by default what the controllers declare, or first give.
+    stochastic: draw actions from the controllers' distributions, otherwise take their means.
+    record: a directory, or a `Recorder`, for the record of every stage.
+    window: stages whose feedback may still come; older ones count as missing.
+    options: of the bandit: scales, rule, noise, delta and the others of `blendctl.bandit.Options`. A feature longer
+        than feature_bound is rescaled unless said otherwise, and counted in `blender.bandit.rescaled`.
+
+    >>> blender = Blender([lambda o: [1.0], lambda o: [0.2]], ["fast", "safe"], fallback="safe", seed=0)
+    >>> blender.act(np.zeros(3)).shape
+    (1,)
+    >>> blender.observe(reward=0.1, cost=0.0)
+    'learned'
+    >>> blender.last.stage, blender.bandit.stage
+    (1, 1)
+    """
+
+    def __init__(
+        self,
+        controllers: Sequence[Controller | Callable[..., Any]],
+        names: Sequence[str] | None = None,
+        *,
+        objectives: Sequence[Objective] = ("reward", "-cost"),
+        features: Feature | str | Sequence[Feature | str] | None = None,
+        hold: int = 1,
+        dwell: int = 1,
+        context: Literal["current", "previous"] = "current",
+        frozen: bool = False,
+        bandit: BlendingBandit | str | Path | None = None,
+        fallback: str | Sequence[str] | None = None,
+        safe_action: ArrayLike | None = None,
+        deadline: float | Mapping[str, float] | None = None,
+        bench: BenchRules | None = None,
+        action_shape: tuple[int, ...] | None = None,
+        stochastic: bool = True,
+        record: str | Path | Recorder | None = None,
+        window: int = 1000,
+        seed: int | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+        **options: Unpack[OptionNames],
+    ) -> None:
+        self.controllers = [as_controller(controller) for controller in setup.several(controllers)]
+        self.names = setup.check_names(self.controllers, names)
+        self.objectives = Objectives(objectives)
+        self.hold = setup.count("hold", hold)
+        self.dwell = setup.count("dwell", dwell)
+        self.safe_action = setup.check_safe_action(safe_action)
+        previous = setup.choice("context", context, ("current", "previous")) == "previous"
+        feature = as_feature(features, self.controllers).bind(
+            self.controllers, objectives=len(self.objectives)
+        )
+        self.bandit = setup.make_bandit(bandit, feature.size, self.objectives, seed, dict(options))
+        first_pull, *seeds = np.random.SeedSequence(seed).spawn(1 + len(self.controllers))
+        if action_shape is None and self.safe_action is not None:
+            action_shape = self.safe_action.shape
+        self.drivers = Drivers(
+            self.controllers,
+            self.names,
+            rngs=[np.random.default_rng(s) if stochastic else None for s in seeds],
+            deadline=deadline,
+            bench=bench or BenchRules(),
+            action_shape=action_shape,
+            clock=clock,
+        )
+        self._chooser = Chooser(
+            feature,
+            self.bandit,
+            names=self.names,
+            fallback=setup.check_fallback(fallback, self.names),
+            previous=previous,
+            rng=np.random.default_rng(first_pull),
+            events=self.drivers.events,
+        )
+        scales = self.bandit.options.scales
+        self._cast = Cast(
+            tuple(self.names),
+            self.objectives,
+            scales=np.ones(len(self.objectives)) if scales is None else np.asarray(scales, np.float64),
+            features=feature.size,
+            rule=self.bandit.rule.name,
+            dwell=self.dwell,
+        )
+        self.counts = Counts()
+        self.recorder = as_recorder(record)
+        self._ledger = Ledger(
+            self.bandit,
+            teach=getattr(feature, "learn", None),
+            frozen=frozen,
+            window=setup.count("window", window),
+            recorder=self.recorder,
+            counts=self.counts,
+        )
+        self.last: Record | None = None  # the present stage
+        self.step = 0  # control steps so far
+        self.episode = 0
+        self._driven = 0  # stages that the present controller has driven without a break
+        self._closed = False
+        self._lock = threading.RLock()
+        self._bound_base = self._bound_state()
+        self._bound_extra = 0.0  # what driving another arm than the rule's adds to the bandit's sum of bounds
+
+    def act(self, observation: Any) -> Action:
+        """Give the action for an observation: that of the controller that drives now."""
+        with self._lock:
+            if self._closed:
+                raise StateError("this blender is closed; make another")
+            self.step += 1
+            last = self.last
+            sound = setup.sound(observation)
+            if last is not None and not last.closed and sound:
+                action = self.drivers.ask_alone(last.arm, observation, self.step)
+                if action is not None:
+                    last.steps += 1
+                    last.closed = last.steps == self.hold
+                    return action
+            if last is not None and not last.retired:
+                last.spoiled |= not last.closed  # cut short by a failure: its sum would say too little
+                self._ledger.retire(last)
+            record = self._begin(observation, sound, SAFE_ACTION if last is None else last.arm)
+            self.last = record
+            return record.action.copy()
+
+    def _begin(self, observation: Any, sound: bool, driver: int) -> Record:
+        """Begin a stage; `driver` is who drove before."""
+        drivers, chooser = self.drivers, self._chooser
+        psi: FloatArray | None = None
+        asked: tuple[int, ...] = ()
+        if sound:
+            proposals = drivers.propose(observation, self.step)
+            psi, asked = chooser.context(observation, proposals)
+        else:
+            proposals = [None] * len(self.names)
+            drivers.events.append("the observation is NaN or infinite")
+        if asked:
+            choice = chooser.choose(psi, asked)  # type: ignore[arg-type]  # psi is there if someone was asked
+            arm, cause, decision, asked = choice
+            if arm != driver and driver >= 0 and decision is not None:
+                if proposals[driver] is None:
+                    arm, cause = chooser.first(asked), "fallback"
+                elif self._driven < self.dwell and driver in asked:
+                    arm, cause = driver, "dwell"
+                if arm != choice.arm:
+                    self._bound_extra += _bound(choice, arm) - decision.loss_bound
+            picked = choice.arm
+        else:
+            arm, cause = self._without_context(observation, proposals, sound)
+            decision, picked = None, -1
+        action = proposals[arm] if arm >= 0 else self._stop()
+        assert action is not None  # whoever was asked has proposed
+        counts = self.counts
+        counts.stages += 1
+        counts.switches += arm != driver and counts.stages > 1
+        self._driven = self._driven + 1 if arm == driver else 1
+        record = Record(
+            self._cast,
+            stage=counts.stages,
+            step=self.step,
+            episode=self.episode,
+            arm=arm,
+            picked=picked,
+            previous=driver,
+            cause=cause,
+            decision=decision,
+            asked=asked,
+            features=psi,
+            proposals=proposals,
+            action=action,
+            observation=None if self._ledger.teach is None else _own(observation),
+            closed=self.hold == 1 or arm < 0,
+        )
+        if drivers.events:
+            record.event = "; ".join(drivers.events)
+            counts.events += len(drivers.events)
+            drivers.events.clear()
+        return record
+
+    def _without_context(
+        self, observation: Any, proposals: list[Action | None], sound: bool
+    ) -> tuple[int, str]:
+        """Find someone to drive when nothing can be decided: by the fallback order, benched ones at last."""
+        order, bench = self._chooser.fallback, self.drivers.bench
+        for arm in order:
+            if proposals[arm] is not None:
+                return arm, "no context"
+        for arm in order if sound else ():
+            if bench.failed_at[arm] < self.step:
+                proposals[arm] = self.drivers.ask_alone(arm, observation, self.step)
+                if proposals[arm] is not None:
+                    bench.pardon(arm, self.step)
+                    return arm, "fallback"
+        return SAFE_ACTION, "safe action"
+
+    def _stop(self) -> Action:
+        if self.safe_action is None:
+            told = "; ".join(self.drivers.events)
+            self.drivers.events.clear()
+            raise StateError(
+                f"no controller is fit to drive ({told}), and there is no safe action; "
+                "declare one: Blender(..., safe_action=...)"
+            )
+        self.counts.safe_actions += 1
+        return self.safe_action
+
+    def observe(
+        self,
+        reward: float | None = None,
+        cost: float | None = None,
+        *,
+        stage: int | None = None,
+        step: int | None = None,
+        done: bool = False,
+        **signals: float | None,
+    ) -> Observed:
+        """Take the feedback of the latest control step, or of a named stage or step; tell what became of it.
+
+        "learned": the bandit learned from it; "counted": its stage goes on, or cannot be learned from; "late": it
+        belongs to an earlier stage; "duplicate": it had come before; "unknown": no such stage, or it is too
+        old; "refused": it is not finite. `done=True` ends the episode.
+        """
+        with self._lock:
+            if self.last is None:
+                raise StateError("there is nothing to observe yet; call act(observation) first")
+            signals["reward"], signals["cost"] = reward, cost
+            feedback = self.objectives(signals)
+            record, bit = self._ledger.addressee(self.last, stage, step)
+            outcome = self._ledger.book(record, bit, feedback, signals)
+            if done:
+                self.end_episode()
+            return outcome
+
+    def end_episode(self) -> None:
+        """End the episode: the present stage ends with it, as short as it is."""
+        with self._lock:
+            if self.last is not None and not self.last.retired:
+                self.last.ended = True
+                self._ledger.retire(self.last)
+            self.episode += 1
+
+    @property
+    def loss_bound(self) -> float:
+        """What the average maximal loss of this blender's decisions cannot exceed, per stage, in scaled units.
+
+        As the bandit's, but for the arms that really drove, and of this blender's decisions alone. It is meant
+        for context="current"; inf before the first decision.
+        """
+        now, then = self._bound_state(), self._bound_base
+        decisions = now[1] - then[1]
+        return (now[0] - then[0] + self._bound_extra) / decisions if decisions else math.inf
+
+    def _bound_state(self) -> tuple[float, float]:
+        state = self.bandit._core.state[0]
+        return float(state[layout.BOUND_SUM]), float(state[layout.DECISIONS])
+
+    @property
+    def pending(self) -> int:
+        """Stages before the present one whose feedback may still come."""
+        return len(self._ledger.pending)
+
+    def fit(self, name: str) -> bool:
+        """Tell whether a controller is fit to drive at the next step, or benched."""
+        if name not in self.names:
+            raise InputError(f'there is no controller "{name}"; allowed: {", ".join(self.names)}')
+        return self.drivers.bench.fit(self.names.index(name), self.step + 1)
+
+    def close(self) -> None:
+        """Write down what is left of the record and let threads end; closing twice is allowed."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                if self.last is not None:
+                    self._ledger.retire(self.last)
+                self.drivers.close()
+                self._ledger.close()
+
+    def __enter__(self) -> Blender:
+        return self
+
+    def __exit__(self, *what: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        goals = ", ".join(self.objectives.names)
+        return f"Blender({', '.join(self.names)}; objectives: {goals}; stage {self.counts.stages})"
+
+
+def _bound(choice: Choice, arm: int) -> float:
+    decision, row = choice.decision, choice.asked.index(arm)
+    assert decision is not None
+    return float(decision.loss[row] + 2.0 * decision.radius * decision.width[row])
+
+
+def _own(observation: Any) -> Any:
+    return observation.copy() if isinstance(observation, np.ndarray) else observation

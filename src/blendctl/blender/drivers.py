@@ -1,0 +1,240 @@
+"""Ask the controllers for actions, and let none of them stop the drive: checks, deadlines, the bench."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+from numpy.typing import NDArray
+
+from blendctl.blender.health import Bench, BenchRules
+from blendctl.controllers.base import Controller
+from blendctl.controllers.network import NetworkController
+from blendctl.errors import InputError
+
+__all__ = ["Drivers", "Isolated"]
+
+Action = NDArray[Any]
+FLOAT = np.dtype(np.float64)
+
+
+class Isolated:
+    """A controller in a thread of its own, so that one that hangs holds nobody up.
+
+    An answer that comes after its deadline is thrown away when it arrives; until then the controller is busy.
+    """
+
+    def __init__(self, controller: Controller, name: str) -> None:
+        self._controller = controller
+        self._orders: SimpleQueue[tuple[Any, Any] | None] = SimpleQueue()
+        self._answers: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+        self._waiting = 0  # orders without an answer yet
+        threading.Thread(target=self._work, name=f"blendctl-{name}", daemon=True).start()
+
+    def _work(self) -> None:
+        while (order := self._orders.get()) is not None:
+            try:
+                self._answers.put((self._controller.act(*order), None))
+            except Exception as error:
+                self._answers.put((None, error))
+
+    @property
+    def busy(self) -> bool:
+        """Whether an answer is overdue; those that have arrived meanwhile are thrown away."""
+        while self._waiting:
+            try:
+                self._answers.get_nowait()
+            except Empty:
+                return True
+            self._waiting -= 1
+        return False
+
+    def start(self, observation: Any, rng: np.random.Generator | None) -> None:
+        """Ask for an action."""
+        self._waiting += 1
+        self._orders.put((observation, rng))
+
+    def result(self, seconds: float) -> Any:
+        """Wait for the answer; TimeoutError if it does not come in time."""
+        try:
+            action, error = self._answers.get(timeout=max(seconds, 0.0))
+        except Empty:
+            raise TimeoutError("no answer within its deadline") from None
+        self._waiting -= 1
+        if error is not None:
+            raise error
+        return action
+
+    def close(self) -> None:
+        """Let the thread end when it is done."""
+        self._orders.put(None)
+
+
+class Drivers:
+    """All controllers of a blender. Failures become events, never exceptions, once the shape of actions is known."""
+
+    def __init__(
+        self,
+        controllers: Sequence[Controller],
+        names: Sequence[str],
+        *,
+        rngs: Sequence[np.random.Generator | None],
+        deadline: float | Mapping[str, float] | None,
+        bench: BenchRules,
+        action_shape: tuple[int, ...] | None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.controllers, self.names = list(controllers), list(names)
+        self.rngs = list(rngs)
+        self.bench = Bench(len(names), bench)
+        self.clock = clock
+        self.deadlines = _deadlines(deadline, self.names)
+        self.shape = _common_shape(controllers, names, action_shape)
+        self.events: list[str] = []  # of the present step
+        self.isolated = [
+            Isolated(controller, name) if limit is not None and not _keeps_time(controller) else None
+            for controller, name, limit in zip(controllers, names, self.deadlines, strict=True)
+        ]
+        self._act = [controller.act for controller in controllers]
+        self._timed = any(limit is not None for limit in self.deadlines)
+        self._arms = range(len(names))
+
+    def propose(self, observation: Any, step: int) -> list[Action | None]:
+        """Ask every fit controller; give an action per arm, None for those that are benched or failed."""
+        until = self.bench.until
+        arms = [arm for arm in self._arms if step >= until[arm]]
+        proposals: list[Action | None] = [None] * len(until)
+        if self._timed:
+            self._start(arms, observation)
+        for arm in arms:
+            proposals[arm] = self.ask(arm, observation, step)
+        if self.shape is None:
+            self._settle_shape(proposals)
+        return proposals
+
+    def _start(self, arms: Sequence[int], observation: Any) -> None:
+        self._begun = self.clock()
+        for arm in arms:
+            worker = self.isolated[arm]
+            if worker is not None and not worker.busy:
+                worker.start(_own(observation), self.rngs[arm])
+
+    def ask(self, arm: int, observation: Any, step: int) -> Action | None:
+        """Ask one controller; None if it failed, and it is benched then."""
+        try:
+            if self._timed:
+                action = self._within_deadline(arm, observation)
+            else:
+                action = self._act[arm](observation, self.rngs[arm])
+            if (
+                type(action) is ndarray
+                and action.dtype is FLOAT
+                and action.shape == self.shape
+                and action.ndim == 1
+                and math.isfinite(action.dot(action))
+            ):
+                return action.copy()
+            return self._checked(action)
+        except Exception as error:
+            sentence = self.bench.fail(arm, step)
+            told = str(error) if isinstance(error, Refused) else f"raised {type(error).__name__}: {error}"
+            self.events.append(f"{self.names[arm]} {told[:200]}; benched for {sentence} steps")
+            return None
+
+    def ask_alone(self, arm: int, observation: Any, step: int) -> Action | None:
+        """Ask one controller outside a round of proposals."""
+        if self._timed:
+            self._start([arm], observation)
+        return self.ask(arm, observation, step)
+
+    def _within_deadline(self, arm: int, observation: Any) -> Any:
+        limit, worker = self.deadlines[arm], self.isolated[arm]
+        if worker is not None and limit is not None:
+            if worker._waiting == 0:
+                raise Refused("was not asked: it had not answered an earlier step")
+            try:
+                return worker.result(self._begun + limit - self.clock())
+            except TimeoutError:
+                raise Refused(f"missed its deadline of {limit * 1e3:g} ms") from None
+        begun = self.clock()
+        action = self._act[arm](observation, self.rngs[arm])
+        if limit is not None and self.clock() - begun > limit:
+            raise Refused(f"missed its deadline of {limit * 1e3:g} ms")
+        return action
+
+    def _checked(self, action: Any) -> Action:
+        try:
+            array = np.array(action)
+        except ValueError as error:
+            raise Refused(f"gave an action that is no array: {error}") from None
+        if array.dtype.kind not in "fiub":
+            raise Refused(f"gave an action of type {array.dtype}")
+        if self.shape is not None and array.shape != self.shape:
+            raise Refused(f"gave an action of shape {array.shape}, expected {self.shape}")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise Refused("gave an action that is NaN or infinite")
+        return array
+
+    def _settle_shape(self, proposals: Sequence[Action | None]) -> None:
+        shapes = {self.names[arm]: action.shape for arm, action in enumerate(proposals) if action is not None}
+        if len(set(shapes.values())) > 1:
+            raise InputError(f"the controllers' actions must have one shape, actually: {_shapes(shapes)}")
+        if shapes:
+            self.shape = next(iter(shapes.values()))
+
+    def close(self) -> None:
+        """Let the threads end."""
+        for worker in self.isolated:
+            if worker is not None:
+                worker.close()
+
+
+class Refused(Exception):
+    """What a controller gave cannot be used; the words follow its name."""
+
+
+def _deadlines(deadline: float | Mapping[str, float] | None, names: Sequence[str]) -> list[float | None]:
+    if isinstance(deadline, Mapping):
+        unknown = [name for name in deadline if name not in names]
+        if unknown:
+            raise InputError(f"a deadline is given for {unknown}, the controllers are: {', '.join(names)}")
+        limits = [deadline.get(name) for name in names]
+    else:
+        limits = [deadline] * len(names)
+    for limit in limits:
+        if limit is not None and (isinstance(limit, bool) or not 0 < limit < math.inf):
+            raise InputError(f"a deadline must be seconds > 0, actually: {limit!r}")
+    return limits
+
+
+def _keeps_time(controller: Controller) -> bool:
+    """Tell whether a controller cannot hang: its work is bounded, or it has a deadline of its own."""
+    return isinstance(controller, NetworkController) or getattr(controller, "keeps_time", False) is True
+
+
+def _common_shape(
+    controllers: Sequence[Controller], names: Sequence[str], declared: tuple[int, ...] | None
+) -> tuple[int, ...] | None:
+    shapes = {
+        name: (size,)
+        for controller, name in zip(controllers, names, strict=True)
+        if isinstance(size := getattr(controller, "action_size", None), int)
+    }
+    if len({*shapes.values(), *([declared] if declared is not None else [])}) > 1:
+        told = _shapes(shapes) + (f"; declared: {declared}" if declared is not None else "")
+        raise InputError(f"the controllers' actions must have one shape, actually: {told}")
+    return declared if declared is not None else next(iter(shapes.values()), None)
+
+
+def _shapes(shapes: Mapping[str, tuple[int, ...]]) -> str:
+    return ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+
+
+def _own(observation: Any) -> Any:
+    return observation.copy() if isinstance(observation, ndarray) else observation

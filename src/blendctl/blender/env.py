@@ -1,0 +1,78 @@
+"""BlendEnv: the blend as an environment whose action is the choice of controller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Discrete
+
+from blendctl.blender import setup
+from blendctl.controllers import Controller
+from blendctl.controllers.adapters import as_controller
+from blendctl.errors import InputError
+
+__all__ = ["BlendEnv"]
+
+
+class BlendEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment in which an agent picks, at every stage, the controller that drives for `hold` steps.
+
+    Any RL library can learn a switch in it, to compare with. The reward is the sum over the stage; so are the
+    costs in `info`. `cost_weight` subtracts that many times the cost from the reward, as libraries that know
+    one reward only need it.
+    """
+
+    def __init__(
+        self,
+        env: str | gymnasium.Env[Any, Any],
+        controllers: Sequence[Controller | Callable[..., Any]],
+        *,
+        hold: int = 1,
+        cost_weight: float = 0.0,
+        stochastic: bool = True,
+    ) -> None:
+        if isinstance(env, str):
+            from blendctl.blender.running import _make
+
+            env = _make(env)
+        super().__init__(env)
+        self.controllers = [as_controller(c) for c in setup.several(controllers)]
+        self.hold = setup.count("hold", hold)
+        self.cost_weight = float(cost_weight)
+        self.stochastic = stochastic
+        self.action_space = Discrete(len(self.controllers))
+        self._observation: Any = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode."""
+        self._observation, info = self.env.reset(seed=seed, options=options)
+        if seed is not None or not hasattr(self, "_rng"):
+            self._rng = np.random.default_rng(seed)
+        return self._observation, info
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Let controller number `action` drive for a stage."""
+        if not self.action_space.contains(np.int64(action)):
+            raise InputError(
+                f"the action is the number of a controller, 0 to {len(self.controllers) - 1}, actually: {action!r}"
+            )
+        controller = self.controllers[int(action)]
+        total = 0.0
+        costs: dict[str, float] = {}
+        terminated = truncated = False
+        info: dict[str, Any] = {}
+        for _ in range(self.hold):
+            applied = controller.act(self._observation, self._rng if self.stochastic else None)
+            self._observation, reward, terminated, truncated, info = self.env.step(applied)
+            total += float(reward) - self.cost_weight * float(info.get("cost", 0.0))
+            for name, value in info.items():
+                if name == "cost" or name.startswith("cost_"):
+                    costs[name] = costs.get(name, 0.0) + float(value)
+            if terminated or truncated:
+                break
+        return self._observation, total, terminated, truncated, {**info, **costs}

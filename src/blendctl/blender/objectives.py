@@ -1,0 +1,131 @@
+"""The objectives: named parts of the feedback, or functions of it, all maximised."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl.errors import InputError, did_you_mean
+
+__all__ = ["Objective", "Objectives"]
+
+FloatArray = NDArray[np.float64]
+Feedback = Mapping[str, Any]  # everything given to `observe`, by name
+Objective = str | Callable[[Feedback], float] | tuple[str, Callable[[Feedback], float]]
+
+_NAMED = re.compile(r"reward|-cost(_\w+)?")
+_COLUMN = re.compile(r"\W+")
+
+
+@dataclass(frozen=True)
+class _Part:
+    name: str  # as the user wrote it: "-cost"
+    signal: str | None  # the part of the feedback that it reads, None for a function
+    sign: float
+    function: Callable[[Feedback], float] | None = None
+
+
+class Objectives:
+    """Turn feedback into the vector that the bandit maximises.
+
+    Objectives are "reward", "-cost", "-cost_NAME" for a cost's component, a function of the feedback
+    (a mapping of everything given to `observe`), or a pair (name, function).
+
+    >>> objectives = Objectives(["reward", "-cost", ("thrift", lambda feedback: -feedback["energy"])])
+    >>> objectives({"reward": 0.5, "cost": 1.0, "energy": 3.0})
+    array([ 0.5, -1. , -3. ])
+    """
+
+    def __init__(self, declared: Sequence[Objective]) -> None:
+        if isinstance(declared, str) or not declared:
+            raise InputError(
+                f'objectives must be a list such as ["reward", "-cost"], not empty, actually: {declared!r}'
+            )
+        self._parts = [_part(objective, index) for index, objective in enumerate(declared)]
+        self.names = tuple(part.name for part in self._parts)
+        if len(set(self.names)) < len(self.names):
+            raise InputError(f"each objective must have a name of its own, actually: {', '.join(self.names)}")
+        self.signals = tuple(dict.fromkeys(part.signal for part in self._parts if part.signal))
+        self._plain = [(part.sign, part.signal) for part in self._parts if part.signal]
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __call__(self, feedback: Feedback) -> FloatArray:
+        """Give (objectives,); an InputError says which part of the feedback is missing."""
+        try:
+            if len(self._plain) == len(self._parts):
+                return np.array([sign * feedback[signal] for sign, signal in self._plain])
+            return np.array([_value(part, feedback) for part in self._parts], dtype=np.float64)
+        except (KeyError, TypeError, ValueError) as error:
+            for part in self._parts:
+                self._check(part, feedback)
+            raise InputError(f"the feedback must be plain numbers, actually: {dict(feedback)}") from error
+
+    def arrays(self, feedback: Mapping[str, FloatArray]) -> FloatArray:
+        """Give (..., objectives) for feedback whose every part is an array (...)."""
+        if len(self._plain) == len(self._parts):
+            missing = [signal for _, signal in self._plain if signal not in feedback]
+            if not missing:
+                return np.stack([sign * feedback[signal] for sign, signal in self._plain], axis=-1)
+        shape = feedback["reward"].shape
+        rows = zip(*(part.ravel().tolist() for part in feedback.values()), strict=True)
+        values = [self(dict(zip(feedback, row, strict=True))) for row in rows]
+        return np.array(values).reshape(*shape, len(self))
+
+    def _check(self, part: _Part, feedback: Feedback) -> None:
+        given = {name: value for name, value in feedback.items() if value is not None}
+        if part.signal is not None and part.signal not in given:
+            raise InputError(
+                f'the objective "{part.name}" needs {part.signal}=... in observe; came: {", ".join(given) or "nothing"}'
+            )
+        if part.function is not None:
+            try:
+                float(part.function(given))
+            except (KeyError, TypeError, ValueError) as error:
+                raise InputError(
+                    f'the objective "{part.name}" failed on the feedback {given}: {type(error).__name__}: {error}'
+                ) from error
+
+    def columns(self) -> list[str]:
+        """Give names that are plain words, for columns of a table: "minus_cost"."""
+        return [_COLUMN.sub("_", name.replace("-", "minus_")).strip("_") for name in self.names]
+
+    def in_words(self, index: int, value: float) -> tuple[str, float]:
+        """Name a quantity as people say it: -0.4 of "-cost" is a cost of 0.4."""
+        name = self.names[index]
+        return (name[1:], -value) if name.startswith("-") else (name, value)
+
+
+def _value(part: _Part, feedback: Feedback) -> float:
+    if part.function is None:
+        return float(part.sign * feedback[part.signal or ""])
+    return float(part.function(feedback))
+
+
+def _part(objective: Objective, index: int) -> _Part:
+    if isinstance(objective, str):
+        if objective.lstrip("+") in ("cost", "-reward") or re.fullmatch(r"cost_\w+", objective):
+            meant = "reward" if objective == "-reward" else f"-{objective}"
+            raise InputError(f'objectives are maximised: did you mean "{meant}"? actually: "{objective}"')
+        if not _NAMED.fullmatch(objective):
+            hint = did_you_mean(objective, ["reward", "-cost", "-cost_NAME"])
+            raise InputError(f'there is no objective "{objective}"; {hint}, or a function of the feedback')
+        signal = objective.removeprefix("-")
+        return _Part(objective, signal, -1.0 if objective.startswith("-") else 1.0)
+    if isinstance(objective, tuple) and len(objective) == 2 and isinstance(objective[0], str):
+        name, function = objective
+    else:
+        function = objective
+        name = getattr(function, "__name__", "<>")
+        name = f"objective_{index}" if name.startswith("<") else name
+    if not callable(function) or not name:
+        raise InputError(
+            f"an objective must be a name, a function of the feedback, or (name, function), actually: {objective!r}"
+        )
+    return _Part(name, None, 1.0, function)

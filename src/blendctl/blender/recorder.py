@@ -1,0 +1,229 @@
+"""The record on disk: every stage as a row, streamed to Parquet in groups.
+
+A record is a directory of Parquet files, one per group, which pandas, polars, duckdb and pyarrow read as one
+table. A group appears whole or not at all, so a crash loses at most the last one. A thread of its own writes the
+files; at most four groups are in memory. A stage whose feedback came late has a second row, with `late` true, which
+replaces the first. Numbers of decisions are in scaled units.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl._version import __version__
+from blendctl.bandit import DecisionBatch, layout
+from blendctl.blender.record import Record
+from blendctl.errors import InputError
+
+__all__ = ["Recorder", "as_recorder", "columns_of", "parts_of", "FORMAT"]
+
+FORMAT = "blendctl-record"
+VERSION = 1
+TEXTS = ("name", "cause", "reason", "event")
+FloatArray = NDArray[np.float64]
+
+
+class Recorder:
+    """Write records to a directory, a Parquet file per group of stages.
+
+    The directory must be new, empty, or hold nothing but an older record, which `overwrite` then removes.
+    What goes wrong while writing does not stop the drive: it is kept in `error` and raised by `close`.
+    """
+
+    def __init__(self, path: str | Path, *, group: int = 1000, overwrite: bool = False) -> None:
+        if isinstance(group, bool) or group < 1:
+            raise InputError(f"group must be a whole number >= 1, actually: {group!r}")
+        self.path = Path(path)
+        self.path.mkdir(parents=True, exist_ok=True)
+        old = parts_of(self.path)
+        if old and not overwrite:
+            raise InputError(f"{self.path} holds a record already; choose another directory or overwrite it")
+        for part in old:
+            part.unlink()
+        self.group = group
+        self.rows = 0  # taken so far
+        self.error: Exception | None = None
+        self._open: list[Record] = []
+        self._full: queue.Queue[list[Record] | None] = queue.Queue(maxsize=2)
+        self._parts = 0
+        self._writer: threading.Thread | None = None
+
+    def append(self, record: Record) -> None:
+        """Take a record; it must not change any more."""
+        self.rows += 1
+        self._open.append(record)
+        if len(self._open) >= self.group:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand what there is to the writer, as a group of its own."""
+        if not self._open or self.error is not None:
+            self._open = []
+            return
+        if self._writer is None:
+            self._writer = threading.Thread(target=self._work, name="blendctl-recorder", daemon=True)
+            self._writer.start()
+        full, self._open = self._open, []
+        self._full.put(full)
+
+    def _work(self) -> None:
+        while (group := self._full.get()) is not None:
+            if self.error is None:
+                try:
+                    self._write(group)
+                except Exception as error:
+                    self.error = error
+
+    def _write(self, group: list[Record]) -> None:
+        import pyarrow
+        import pyarrow.parquet
+
+        columns = columns_of(group)
+        types = {"correct": pyarrow.bool_()} | dict.fromkeys(TEXTS, pyarrow.string())
+        arrays = {
+            name: pyarrow.array(values, type=types.get(name), from_pandas=True)
+            for name, values in columns.items()
+        }
+        table = pyarrow.table(arrays).replace_schema_metadata({FORMAT: _header(group[0])})
+        self._parts += 1
+        name = f"part-{self._parts:06d}.parquet"
+        hidden = self.path / f".{name}"  # readers of a directory pass over names with a dot
+        pyarrow.parquet.write_table(table, hidden, compression="zstd", row_group_size=len(group))
+        hidden.replace(self.path / name)
+
+    def close(self) -> None:
+        """Write the last group and wait for it; raise what went wrong while writing."""
+        self.flush()
+        if self._writer is not None:
+            self._full.put(None)
+            self._writer.join()
+            self._writer = None
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
+
+
+def as_recorder(record: str | Path | Recorder | None) -> Recorder | None:
+    """Give the recorder that was declared, or make one for a directory."""
+    return Recorder(record) if isinstance(record, str | Path) else record
+
+
+def columns_of(group: list[Record]) -> dict[str, Any]:
+    """Lay records out as flat columns, typed; NaN and None where there is nothing."""
+    cast = group[0].cast
+    arms, goals = _words(cast.names), cast.objectives.columns()
+    told = [r.reason if r.switched or r.cause != "rule" else None for r in group]
+    out: dict[str, Any] = {
+        "stage": np.array([r.stage for r in group], np.int64),
+        "step": np.array([r.step for r in group], np.int64),
+        "steps": np.array([r.steps for r in group], np.int32),
+        "episode": np.array([r.episode for r in group], np.int32),
+        "arm": np.array([r.arm for r in group], np.int32),
+        "name": [r.name for r in group],
+        "picked": np.array([r.picked for r in group], np.int32),
+        "previous": np.array([r.previous for r in group], np.int32),
+        "switched": np.array([r.switched for r in group]),
+        "cause": [r.cause for r in group],
+        "reason": told,
+        "event": [r.event for r in group],
+        "reward": np.array([r.reward for r in group]),
+        "cost": np.array([r.cost for r in group]),
+        "learned": np.array([r.learned for r in group]),
+        "late": np.array([r.late for r in group]),
+        "ended": np.array([r.ended for r in group]),
+        "correct": [r.correct for r in group],
+    }
+    decisions = _decisions(group, len(arms), len(goals))
+    own = np.clip(out["arm"], 0, None)[:, None]
+    bound = decisions.loss + 2.0 * decisions.radius[:, None] * decisions.width  # (rows, arms)
+    bound[out["arm"] < 0] = np.nan
+    out["loss_bound"] = np.take_along_axis(bound, own, axis=1)[:, 0]
+    out["radius"] = decisions.radius
+    _spread(out, "feedback", _rows([r.feedback for r in group], (len(goals),)), [goals])
+    _spread(out, "psi", _rows([r.features for r in group], (len(arms), cast.features)), [arms, None])
+    _spread(out, "width", decisions.width, [arms])
+    _spread(out, "loss", decisions.loss, [arms])
+    _spread(out, "candidate", decisions.candidate, [arms])
+    _spread(out, "estimate", decisions.estimate, [arms, goals])
+    _spread(out, "ucb", decisions.ucb, [arms, goals])
+    _spread(out, "action", _rows([r.action for r in group], None), [None])
+    for arm, name in enumerate(arms):
+        _spread(
+            out, f"action_{name}", _rows([r.proposals[arm] for r in group], group[0].action.shape), [None]
+        )
+    _spread(out, "truth", _rows([r.truth for r in group], (len(arms), len(goals))), [arms, goals])
+    return out
+
+
+def _spread(out: dict[str, Any], name: str, values: NDArray[Any], axes: list[list[str] | None]) -> None:
+    """Add a column per entry of values (rows, ...): "ucb_fast_reward", "psi_safe_0"."""
+    flat = values.reshape(len(values), -1)
+    labels = [name]
+    for size, axis in zip(values.shape[1:], axes, strict=False):
+        words = [str(i) for i in range(size)] if axis is None else axis
+        labels = [f"{label}_{word}" for label in labels for word in words]
+    if len(labels) != flat.shape[1]:  # actions of more than one dimension
+        labels = [f"{name}_{i}" for i in range(flat.shape[1])]
+    out.update(zip(labels, np.ascontiguousarray(flat.T), strict=True))
+
+
+def _rows(values: list[Any], shape: tuple[int, ...] | None) -> FloatArray:
+    """Stack arrays of one shape, NaN for None."""
+    empty = np.full(shape, np.nan) if shape is not None else None
+    return np.array([empty if value is None else value for value in values], np.float64)
+
+
+def _decisions(group: list[Record], arms: int, goals: int) -> DecisionBatch:
+    """Stack the decisions about all arms, NaN where there was none or an arm was not asked."""
+    rows = np.full((len(group), layout.decision_size(arms, goals)), np.nan)
+    out = DecisionBatch(rows, arms, goals)
+    blocks = out.width, out.loss, out._vector(2), out.estimate, out.ucb  # views
+    for row, record in enumerate(group):
+        decision = record.decision
+        if decision is None:
+            continue
+        if len(record.asked) == arms:
+            rows[row] = decision._row
+            continue
+        rows[row, : layout.INDICES] = decision._row[: layout.INDICES]
+        part = decision._batch
+        for block, values in zip(
+            blocks, (part.width, part.loss, part._vector(2), part.estimate, part.ucb), strict=True
+        ):
+            block[row, list(record.asked)] = values
+    return out
+
+
+def _words(names: tuple[str, ...]) -> list[str]:
+    """Make names fit for columns: letters, digits and _, each of its own."""
+    words = ["".join(c if c.isalnum() else "_" for c in name).strip("_") or "arm" for name in names]
+    return [word if words.count(word) == 1 else f"{word}_{i}" for i, word in enumerate(words)]
+
+
+def _header(record: Record) -> str:
+    cast = record.cast
+    return json.dumps(
+        {
+            "version": VERSION,
+            "blendctl": __version__,
+            "names": list(cast.names),
+            "columns": _words(cast.names),
+            "objectives": list(cast.objectives.names),
+            "objective_columns": cast.objectives.columns(),
+            "scales": cast.scales.tolist(),
+            "rule": cast.rule,
+            "dwell": cast.dwell,
+        }
+    )
+
+
+def parts_of(path: Path) -> list[Path]:
+    """List the files of a record in their order."""
+    return sorted(path.glob("part-*.parquet"))

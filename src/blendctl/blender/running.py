@@ -1,0 +1,167 @@
+"""Run a blender in a Gymnasium environment, one world or many in lock-step; yield a record per stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, overload
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+
+from blendctl.blender.batch import BatchRecord, BlenderBatch
+from blendctl.blender.core import Blender
+from blendctl.blender.record import Record
+from blendctl.blender.truth import Judge
+from blendctl.errors import InputError
+
+__all__ = ["run"]
+
+CostFunction = Callable[[Any, Any, dict[str, Any]], float]  # (observation, action, info) -> cost
+
+
+@overload
+def run(
+    env: str | gymnasium.Env[Any, Any],
+    blender: Blender,
+    *,
+    episodes: int = ...,
+    seed: int | None = ...,
+    cost: CostFunction | None = ...,
+    counterfactual: bool = ...,
+) -> Iterator[Record]: ...
+
+
+@overload
+def run(
+    env: str | VectorEnv[Any, Any, Any],
+    blender: BlenderBatch,
+    *,
+    episodes: int = ...,
+    seed: int | None = ...,
+    counterfactual: bool = ...,
+) -> Iterator[BatchRecord]: ...
+
+
+def run(
+    env: Any,
+    blender: Blender | BlenderBatch,
+    *,
+    episodes: int = 1,
+    seed: int | None = None,
+    cost: CostFunction | None = None,
+    counterfactual: bool = False,
+) -> Iterator[Record] | Iterator[BatchRecord]:
+    """Drive for whole episodes; yield a record when a stage is over and its feedback has come.
+
+    The first episode gets `seed`, the next seed + 1, and so on. The cost comes from `info["cost"]` (0 if there
+    is none), or from `cost(observation, action, info)`; components of it from `info["cost_NAME"]`. With
+    counterfactual=True every record tells what each controller would have brought (`truth`) and whether
+    the choice was `correct`; that needs a world that can peek. A `BlenderBatch` runs in a vector environment, a
+    record per step and `episodes` in every world.
+    """
+    if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 1:
+        raise InputError(f"episodes must be a whole number >= 1, actually: {episodes!r}")
+    if isinstance(blender, BlenderBatch):
+        if cost is not None:
+            raise InputError("many worlds take their cost from infos; give cost= to a single blender only")
+        return _many(env, blender, episodes, seed, counterfactual)
+    if isinstance(env, VectorEnv):
+        raise InputError("a vector environment needs a BlenderBatch: BlenderBatch(controllers, env.num_envs)")
+    return _one(env, blender, episodes, seed, cost, counterfactual)
+
+
+def _one(
+    env: Any,
+    blender: Blender,
+    episodes: int,
+    seed: int | None,
+    cost: CostFunction | None,
+    counterfactual: bool,
+) -> Iterator[Record]:
+    own = isinstance(env, str)
+    world = _make(env) if own else env
+    judge = Judge(world, blender) if counterfactual else None
+    signals = [name for name in blender.objectives.signals if name not in ("reward", "cost")]
+    try:
+        for episode in range(episodes):
+            observation, _ = world.reset(seed=None if seed is None else seed + episode)
+            ended = False
+            record: Record | None = None
+            while not ended:
+                if judge is not None:
+                    judge.before()
+                action = blender.act(observation)
+                if record is not None and record is not blender.last and not record.told:
+                    yield record  # a failure cut it short
+                record = blender.last
+                assert record is not None
+                if judge is not None and record.steps == 1:
+                    judge.look(record)
+                observation, reward, terminated, truncated, info = world.step(action)
+                ended = terminated or truncated
+                if ended and record.steps < blender.hold:
+                    record.truth = record.correct = None  # the alternatives drove on to a full stage
+                price = info.get("cost", 0.0) if cost is None else cost(observation, action, info)
+                parts = {name: info.get(name) for name in signals}
+                blender.observe(float(reward), float(price), done=ended, **parts)
+                if record.closed:
+                    record.told = True
+                    yield record
+    finally:
+        if own:
+            world.close()
+
+
+def _make(name: str) -> gymnasium.Env[Any, Any]:
+    if name.startswith("blendctl/"):
+        import blendctl.envs  # noqa: F401  # registers the ids
+
+    return gymnasium.make(name)
+
+
+def _many(
+    env: Any, blender: BlenderBatch, episodes: int, seed: int | None, counterfactual: bool
+) -> Iterator[BatchRecord]:
+    own = isinstance(env, str)
+    if own:
+        from blendctl.envs import VectorWorld
+
+        env = VectorWorld(env, len(blender), autoreset_mode=AutoresetMode.DISABLED)
+    try:
+        if env.num_envs != len(blender):
+            raise InputError(
+                f"the environment has {env.num_envs} worlds, the blender drives {len(blender)}; they must be equal"
+            )
+        if env.metadata.get("autoreset_mode") is not AutoresetMode.DISABLED:
+            raise InputError(
+                'expected a vector environment with autoreset_mode="Disabled", so that no step goes to a reset'
+            )
+        if counterfactual and not hasattr(env, "peek"):
+            raise InputError(f"counterfactual steps need worlds with `peek`, actually: {env!r}")
+        left = np.full(env.num_envs, episodes)
+        seeds = None if seed is None else [seed + row * episodes for row in range(env.num_envs)]
+        observations, _ = env.reset(seed=seeds)
+        while (left > 0).any():
+            actions = blender.act(observations)
+            if counterfactual:
+                blender.judge(env.peek)
+            observations, rewards, terminated, truncated, infos = env.step(actions)
+            ended = terminated | truncated
+            record = blender.observe(rewards, infos, ended=ended, counted=left > 0)
+            left -= ended
+            if ended.any():
+                again = [None] * len(ended) if seeds is None else _next(seeds, ended, left, episodes)
+                observations, _ = env.reset(seed=again, options={"reset_mask": ended})
+            yield record
+    finally:
+        if own:
+            env.close()
+
+
+def _next(seeds: list[int], ended: Any, left: Any, episodes: int) -> list[int | None]:
+    """Give the seed of the next episode of each world that has just ended one."""
+    return [
+        seed + min(int(episodes - rest), episodes - 1) if done else None
+        for seed, done, rest in zip(seeds, ended, left, strict=True)
+    ]

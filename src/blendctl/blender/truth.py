@@ -1,0 +1,82 @@
+"""What every controller would have brought, and whether the choice was correct."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from blendctl.blender.record import Record
+from blendctl.errors import InputError
+
+if TYPE_CHECKING:
+    from blendctl.blender.core import Blender
+
+__all__ = ["correct_choices", "Judge", "CLEARLY"]
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+CLEARLY = 1e-5  # another arm is better in an objective if it is so by more than this
+
+
+def correct_choices(truth: ArrayLike, arm: ArrayLike) -> BoolArray:
+    """Tell which choices were correct: arm (...) of arms whose true feedback is truth (..., arms, objectives).
+
+    A choice is wrong if another arm is at least as good in every objective and better by more than 1e-5 in one.
+
+    >>> correct_choices([[0.0, 1.0], [0.0, 0.5]], 0), correct_choices([[0.0, 1.0], [0.0, 0.5]], 1)
+    (array(True), array(False))
+    """
+    values = np.asarray(truth, dtype=np.float64)
+    chosen = np.take_along_axis(values, np.asarray(arm)[..., None, None], axis=-2)  # (..., 1, objectives)
+    ahead = values - chosen
+    better = (ahead >= 0).all(axis=-1) & (ahead > CLEARLY).any(axis=-1)  # (..., arms)
+    return np.asarray(~better.any(axis=-1))
+
+
+class Judge:
+    """Step every controller from the same frozen state, with the same noise, without moving the world.
+
+    With hold > 1 every controller drives through the whole stage, with the noise that it would have drawn.
+    """
+
+    def __init__(self, env: Any, blender: Blender) -> None:
+        self.world = getattr(env, "unwrapped", env)
+        if not hasattr(self.world, "peek"):
+            raise InputError(
+                f"counterfactual steps need a world with `peek`, as blendctl's have, actually: {self.world!r}"
+            )
+        self.blender = blender
+        self.hold = blender.hold
+        self._rngs: list[Any] = []
+
+    def before(self) -> None:
+        """Keep the controllers' generators as they are before they draw."""
+        last = self.blender.last
+        if self.hold > 1 and (last is None or last.closed):
+            self._rngs = copy.deepcopy(self.blender.drivers.rngs)
+
+    def look(self, record: Record) -> None:
+        """Tell a stage that has just begun what every arm would bring; arms without an action stay unknown."""
+        arms = [arm for arm, action in enumerate(record.proposals) if action is not None]
+        if not arms:
+            return
+        if self.hold == 1:
+            alternatives: Any = np.stack([record.proposals[arm] for arm in arms])  # type: ignore[misc]  # None is left out
+            found = self.world.peek(alternatives, components=True)
+        else:
+            policies = [self._policy(arm) for arm in arms]
+            found = self.world.peek(policies, horizon=self.hold, components=True)
+        reward, cost, components = found
+        values = self.blender.objectives.arrays({"reward": reward, "cost": cost, **components})
+        record.truth = np.full((len(record.proposals), values.shape[-1]), np.nan)
+        record.truth[arms] = values
+        if record.arm in arms:
+            record.correct = bool(correct_choices(values, arms.index(record.arm)))
+
+    def _policy(self, arm: int) -> Any:
+        controller, rng = self.blender.controllers[arm], self._rngs[arm]
+        return lambda observation: controller.act(observation, rng)

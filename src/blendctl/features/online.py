@@ -1,0 +1,145 @@
+"""A context for black boxes: a linear model, learned while driving, of what an action brings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl.compiled import compiled
+from blendctl.controllers.base import Controller
+from blendctl.errors import InputError
+from blendctl.features.base import BoundFeature
+
+__all__ = ["OnlineLinear"]
+
+FloatArray = NDArray[np.float64]
+
+LARGEST_BASIS = 1500  # beyond it a step would cost milliseconds
+
+
+@dataclass(frozen=True)
+class OnlineLinear:
+    """Predict each objective from observation and action by recursive least squares; no network needed.
+
+    The model is linear in [1, o, a, o x a], with the observation o clipped to ±clip. All arms share it:
+    what an action brings does not depend on who proposed it, so every stage teaches something about every arm.
+    """
+
+    regularization: float = 1.0  # weight of the prior, which says that every objective is 0
+    discount: float = 1.0  # in (0, 1]: forgetting, for worlds that change
+    clip: float = 5.0  # observations beyond this say no more
+
+    def __post_init__(self) -> None:
+        if not self.regularization > 0 or not 0 < self.discount <= 1 or not self.clip > 0:
+            raise InputError(
+                "regularization and clip must be > 0 and discount in (0, 1], actually: "
+                f"{self.regularization!r}, {self.clip!r} and {self.discount!r}"
+            )
+
+    def bind(self, controllers: Sequence[Controller], *, objectives: int) -> BoundFeature:
+        return _Model(self, objectives)
+
+
+class _Model:
+    def __init__(self, options: OnlineLinear, objectives: int) -> None:
+        self.options = options
+        self.size = objectives
+        self.basis = 0  # known at the first call
+        self.weights = np.zeros((objectives, 0))  # (objectives, basis)
+        self.spread = np.zeros((0, 0))  # (basis, basis): the inverse of the regularised Gram matrix
+
+    def __call__(self, observation: Any, action: Any, arm: int) -> FloatArray:
+        o, a = _flat(observation), _flat(action)
+        if not self.basis:
+            self._begin(o.size, a.size)
+        elif self.basis != (1 + o.size) * (1 + a.size):
+            raise InputError(
+                f"observation and action have {o.size} and {a.size} entries, which the online model was not "
+                "begun with"
+            )
+        return predict(o, a, self.options.clip, self.weights)
+
+    def learn(self, observation: Any, action: Any, feedback: FloatArray) -> None:
+        """Learn that this action at this observation brought this feedback (objectives,)."""
+        if self.basis:
+            o, a = _flat(observation), _flat(action)
+            update(o, a, self.options.clip, self.weights, self.spread, feedback, self.options.discount)
+
+    def _begin(self, observation_size: int, action_size: int) -> None:
+        basis = (1 + observation_size) * (1 + action_size)
+        if basis > LARGEST_BASIS:
+            raise InputError(
+                f"observation and action have {observation_size} and {action_size} entries: a model of {basis} terms, "
+                f"allowed: {LARGEST_BASIS}; use features.Custom with fewer numbers"
+            )
+        self.basis = basis
+        self.weights = np.zeros((self.size, basis))
+        self.spread = np.eye(basis) / self.options.regularization
+
+
+def _flat(values: Any) -> FloatArray:
+    return np.ascontiguousarray(values, dtype=np.float64).reshape(-1)
+
+
+@compiled
+def expand(o: FloatArray, a: FloatArray, clip: float) -> FloatArray:
+    """Give [1, o, a, o x a] (basis,)."""
+    out = np.empty((1 + o.size) * (1 + a.size))
+    at = 0
+    for j in range(a.size + 1):
+        factor = 1.0 if j == 0 else a[j - 1]
+        out[at] = factor
+        at += 1
+        for i in range(o.size):
+            out[at] = factor * min(max(o[i], -clip), clip)
+            at += 1
+    return out
+
+
+@compiled
+def predict(o: FloatArray, a: FloatArray, clip: float, weights: FloatArray) -> FloatArray:
+    """Give the expected feedback (objectives,)."""
+    phi = expand(o, a, clip)
+    out = np.zeros(weights.shape[0])
+    for k in range(weights.shape[0]):
+        for i in range(phi.size):
+            out[k] += weights[k, i] * phi[i]
+    return out
+
+
+@compiled
+def update(
+    o: FloatArray,
+    a: FloatArray,
+    clip: float,
+    weights: FloatArray,
+    spread: FloatArray,
+    feedback: FloatArray,
+    discount: float,
+) -> None:
+    """Take one step of recursive least squares; `spread` stays symmetric to the bit."""
+    phi = expand(o, a, clip)
+    n = phi.size
+    gain = np.zeros(n)
+    for i in range(n):
+        for j in range(n):
+            gain[i] += spread[i, j] * phi[j]
+    denominator = discount
+    for i in range(n):
+        denominator += phi[i] * gain[i]
+    for k in range(weights.shape[0]):
+        error = feedback[k]
+        for i in range(n):
+            error -= weights[k, i] * phi[i]
+        error /= denominator
+        for i in range(n):
+            weights[k, i] += error * gain[i]
+    for i in range(n):
+        for j in range(i, n):
+            value = (spread[i, j] - gain[i] * gain[j] / denominator) / discount
+            spread[i, j] = value
+            spread[j, i] = value

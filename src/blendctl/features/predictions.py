@@ -1,0 +1,124 @@
+"""Features from the controllers' own networks: next-step predictions, longer views, critics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl.controllers.base import Controller, Critic, Predictor
+from blendctl.errors import InputError
+from blendctl.features.base import BoundFeature, Scaled, Unit
+
+__all__ = ["Predictions", "Critics", "can_predict"]
+
+FloatArray = NDArray[np.float64]
+
+
+def can_predict(controller: object) -> bool:
+    """Tell whether a controller brings context networks (a network controller may come without)."""
+    return isinstance(controller, Predictor) and getattr(controller, "context", True) is not None
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """The paper's context: [reward, -cost] that each controller's context network expects of its action.
+
+    A horizon longer than 1 gives the discounted sums over that many steps when the controller drives on,
+    divided by the horizon, so that every entry is an average per step.
+    """
+
+    horizons: tuple[int, ...] = (1,)
+
+    def bind(self, controllers: Sequence[Controller], *, objectives: int) -> BoundFeature:
+        predictors: list[Any] = []
+        for index, controller in enumerate(controllers):
+            if not can_predict(controller):
+                raise InputError(
+                    f"controller {index} ({_name(controller)}) brings no context networks; train them with "
+                    f'"blendctl train-context", or use features="online"'
+                )
+            trained = getattr(getattr(controller, "context", None), "horizons", None)
+            missing = [h for h in self.horizons if h not in (trained or (1,))]
+            if missing:
+                raise InputError(
+                    f"controller {index} ({_name(controller)}) was not trained for the horizons {missing}; "
+                    f"allowed: {', '.join(map(str, trained or (1,)))}"
+                )
+            predictors.append(controller)
+        if self.horizons == (1,):
+            return _NextStep([p.predict for p in predictors])
+        return _Horizons(predictors, self.horizons)
+
+
+class _NextStep:
+    size = 2
+    batched = True
+
+    def __init__(self, predict: list[Callable[..., tuple[Any, Any]]]) -> None:
+        self.predict = predict
+
+    def __call__(self, observation: Any, action: Any, arm: int) -> FloatArray | tuple[float, float]:
+        reward, cost = self.predict[arm](observation, action)
+        if np.ndim(reward):
+            return np.stack([reward, -cost], axis=-1)
+        return reward, -cost
+
+
+class _Horizons:
+    batched = True
+
+    def __init__(self, controllers: list[Any], horizons: tuple[int, ...]) -> None:
+        self.controllers, self.horizons, self.size = controllers, horizons, 2 * len(horizons)
+
+    def __call__(self, observation: Any, action: Any, arm: int) -> FloatArray:
+        parts = []
+        for horizon in self.horizons:
+            reward, cost = self.controllers[arm].predict(observation, action, horizon=horizon)
+            parts += [np.asarray(reward) / horizon, -np.asarray(cost) / horizon]
+        return np.stack(parts, axis=-1)
+
+
+@dataclass(frozen=True)
+class Critics:
+    """The critics [V, -Vc]: what following each controller for long is expected to bring.
+
+    unit: bring each arm's pair to length 1, as the paper's authors did in an earlier version; otherwise values are
+    divided by `scale`, which should be near the largest discounted return.
+    """
+
+    unit: bool = True
+    scale: float = 10.0
+
+    def bind(self, controllers: Sequence[Controller], *, objectives: int) -> BoundFeature:
+        for index, controller in enumerate(controllers):
+            if not isinstance(controller, Critic):
+                raise InputError(
+                    f"controller {index} ({_name(controller)}) has no critics (value, cost_value); "
+                    f'use features="predictions" or features="online"'
+                )
+        raw = _Raw(list(controllers))
+        shaped = Unit(raw) if self.unit else Scaled(raw, self.scale)
+        return shaped.bind(controllers, objectives=objectives)
+
+
+class _Raw:
+    size = 2
+    batched = True
+
+    def __init__(self, controllers: list[Any]) -> None:
+        self.controllers = controllers
+
+    def bind(self, controllers: Sequence[Controller], *, objectives: int) -> BoundFeature:
+        return self
+
+    def __call__(self, observation: Any, action: Any, arm: int) -> FloatArray:
+        critic = self.controllers[arm]
+        return np.stack([critic.value(observation), -np.asarray(critic.cost_value(observation))], axis=-1)
+
+
+def _name(controller: object) -> str:
+    return str(getattr(controller, "name", type(controller).__name__))
