@@ -98,3 +98,14 @@ def test_importing_the_worlds_loads_neither_mujoco_nor_compiled_code():
     program = "import sys, blendctl.envs; print('mujoco' in sys.modules, 'numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_make_gives_the_world_itself_whose_snapshot_holds_the_time_limit():
+    env = gymnasium.make("blendctl/PointGoal0-v0")
+    env.reset(seed=0)
+    start = env.snapshot()
+    for _ in range(2):  # the second life must be cut at the same step as the first
+        env.restore(start)
+        ends = [env.step([0.0, 0.0])[3] for _ in range(1000)]
+        assert ends.index(True) == 999
+    env.close()

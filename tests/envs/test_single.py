@@ -60,9 +60,16 @@ def test_the_six_tuple_has_the_cost_third():
         assert info.get("goal_met", False) == expected[4]["goal_met"]
 
 
-@pytest.mark.parametrize(("limit", "expected"), [(None, 1000), (3, 3), (1200, 1200)])
-def test_an_episode_is_as_long_as_it_was_made(limit, expected):
-    env = gymnasium.make("blendctl/PointGoal0-v0", max_episode_steps=limit)
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda: gymnasium.make("blendctl/PointGoal0-v0"), 1000),
+        (lambda: gymnasium.make("blendctl/PointGoal0-v0", max_episode_steps=3), 3),
+        (lambda: SingleWorld("PointGoal0", max_episode_steps=1200), 1200),
+    ],
+)
+def test_an_episode_is_as_long_as_it_was_made(make, expected):
+    env = make()
     env.reset(seed=0)
     ends = [env.step(np.zeros(2))[3] for _ in range(expected)]
     assert ends == [False] * (expected - 1) + [True]

@@ -90,10 +90,6 @@ class Batch:
         self.act_size: int = self.model.nu
         self.cost_names = task.cost_names
 
-    def limit_episodes(self, max_steps: int | None) -> None:
-        """Truncate episodes after so many steps; None means never."""
-        self.plan = self.plan._replace(max_steps=2**62 if max_steps is None else max_steps)
-
     def seed(self, row: int, seed: int) -> None:
         """Start a world's random generator; the next reset draws from it."""
         seed_generator(self.worlds.key[row], self.worlds.pos[row], check_seed(seed))
