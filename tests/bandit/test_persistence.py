@@ -177,6 +177,7 @@ def with_zero_root(state):
     [
         {"options": lambda o: "[]"},
         {"options": lambda o: "[" * 100_000},
+        {"options": lambda o: json.dumps({"delta": 0.1})},
         {"options": lambda o: json.dumps(o | {"delta": 2})},
         {"options": lambda o: json.dumps(o | {"more": 2})},
         {"options": lambda o: json.dumps(o | {"rule": "linear"})},
@@ -209,6 +210,16 @@ def test_missing_files_and_folders_are_named(tmp_path):
     with pytest.raises(BlendctlError, match="cannot write"):
         lived(1).save(tmp_path / "no" / "folder")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_not_a_regular_file_is_never_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name in ("pipe", "folder"):
+        with pytest.raises(BlendctlError, match="not a regular file"):
+            lived(1).save(tmp_path / name)
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "folder").is_dir()
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):

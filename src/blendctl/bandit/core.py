@@ -21,7 +21,6 @@ __all__ = ["Core", "load_kernels", "seed_words"]
 
 FloatArray = NDArray[np.float64]
 WordArray = NDArray[np.uint64]
-_FLOAT = np.dtype(np.float64)
 
 
 def load_kernels() -> ModuleType:
@@ -62,11 +61,7 @@ class Core:
         return core
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Core.restored, (
-            self.options,
-            self.state,
-            self.rng,
-        )  # the kernels are a module: no copy of them
+        return Core.restored, (self.options, self.state, self.rng)  # the kernels, a module, are not copied
 
     @property
     def root(self) -> FloatArray:
@@ -83,12 +78,12 @@ class Core:
             if code:
                 self.refuse(features)
             return out
-        words, head = self.rng.copy(), self.state[:, layout.RESCALED].copy()
+        words, rescaled = self.rng.copy(), self.state[:, layout.RESCALED].copy()
         try:
             self._decide_by_rule(features, out, pooled=pooled)
         except BaseException:
             self.rng[:] = words  # a rule that fails leaves the learner as it was
-            self.state[:, layout.RESCALED] = head
+            self.state[:, layout.RESCALED] = rescaled
             raise
         return out
 

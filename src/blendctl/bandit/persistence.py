@@ -45,6 +45,8 @@ def save(core: Core, path: str | Path) -> None:
     }
     data = pack({"state": core.state, "rng": core.rng}, metadata=metadata)
     target = Path(path)
+    if target.exists() and not target.is_file():  # replacing it would destroy a folder, a pipe or a device
+        raise BlendctlError(f"cannot write {target}: it is there already, and is not a regular file")
     part = target.parent / f"{target.name}.{secrets.token_hex(4)}.part"
     try:
         try:
@@ -77,7 +79,9 @@ def load(path: str | Path, *, learners: int | None, rule: Rule | None) -> Core:
         if metadata["digest"] != _digest(metadata["options"], state, rng):
             raise FileFormatError(f"{path} was changed after it was written: its digest does not match")
         options = _options(json.loads(metadata["options"]), rule, path)
-    except (KeyError, TypeError, AttributeError, RecursionError, json.JSONDecodeError, InputError) as error:
+    except KeyError as error:
+        raise FileFormatError(f"{path} is damaged: its metadata lack {error}") from None
+    except (TypeError, AttributeError, RecursionError, json.JSONDecodeError, InputError) as error:
         raise FileFormatError(f"{path} is damaged: {error}") from None
     size = layout.learner_size(options.n_features, options.n_objectives)
     count = len(state) if state.ndim else 0
