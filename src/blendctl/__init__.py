@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from blendctl import errors, pareto
+from blendctl import envs, errors, pareto  # envs: makes the worlds known to Gymnasium, loads no physics
 from blendctl._version import __version__
 from blendctl.bandit import BanditBatch, BlendingBandit, Decision, DecisionBatch
 
@@ -22,6 +22,7 @@ __all__ = [
     "BanditBatch",
     "Decision",
     "DecisionBatch",
+    "envs",
     "pareto",
     "errors",
     "__version__",
