@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from blendctl.bandit import BlendingBandit, Decision
 from blendctl.blender.drivers import Action
+from blendctl.blender.finite import finite_vector
 from blendctl.errors import InputError
 from blendctl.features import BoundFeature
 
@@ -74,8 +75,7 @@ class Chooser:
                 self.events.append(f"the context of {self.names[arm]} {told}")
                 psi[arm] = math.nan
                 whole = False
-        flat = psi.ravel()
-        if whole and math.isfinite(flat.dot(flat)):
+        if whole and finite_vector(psi.reshape(-1)):
             return psi, self.arms
         return psi, self._finite(psi, proposals)
 

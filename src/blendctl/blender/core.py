@@ -18,6 +18,7 @@ from blendctl.blender import setup
 from blendctl.blender.chooser import Choice, Chooser
 from blendctl.blender.counts import Counts
 from blendctl.blender.drivers import Action, Drivers
+from blendctl.blender.finite import all_finite
 from blendctl.blender.health import BenchRules
 from blendctl.blender.ledger import Ledger, Observed
 from blendctl.blender.objectives import Objective, Objectives
@@ -159,7 +160,7 @@ class Blender:
                 raise StateError("this blender is closed; make another")
             self.step += 1
             last = self.last
-            sound = setup.sound(observation)
+            sound = all_finite(observation)
             if last is not None and not last.closed and sound:
                 action = self.drivers.ask_alone(last.arm, observation, self.step)
                 if action is not None:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy import ndarray
 from numpy.typing import NDArray
 
+from blendctl.blender.finite import all_finite
 from blendctl.blender.health import Bench, BenchRules
 from blendctl.controllers.base import Controller
 from blendctl.controllers.network import NetworkController
@@ -35,6 +36,7 @@ class Isolated:
         self._orders: SimpleQueue[tuple[Any, Any] | None] = SimpleQueue()
         self._answers: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
         self._waiting = 0  # orders without an answer yet
+        self.asked = False  # in this round
         threading.Thread(target=self._work, name=f"blendctl-{name}", daemon=True).start()
 
     def _work(self) -> None:
@@ -44,19 +46,16 @@ class Isolated:
             except Exception as error:
                 self._answers.put((None, error))
 
-    @property
-    def busy(self) -> bool:
-        """Whether an answer is overdue; those that have arrived meanwhile are thrown away."""
+    def start(self, observation: Any, rng: np.random.Generator | None) -> None:
+        """Ask for an action, unless an earlier answer is still to come; if it has come, it is thrown away."""
+        self.asked = False
         while self._waiting:
             try:
                 self._answers.get_nowait()
             except Empty:
-                return True
+                return
             self._waiting -= 1
-        return False
-
-    def start(self, observation: Any, rng: np.random.Generator | None) -> None:
-        """Ask for an action."""
+        self.asked = True
         self._waiting += 1
         self._orders.put((observation, rng))
 
@@ -122,7 +121,7 @@ class Drivers:
         self._begun = self.clock()
         for arm in arms:
             worker = self.isolated[arm]
-            if worker is not None and not worker.busy:
+            if worker is not None:
                 worker.start(_own(observation), self.rngs[arm])
 
     def ask(self, arm: int, observation: Any, step: int) -> Action | None:
@@ -136,8 +135,7 @@ class Drivers:
                 type(action) is ndarray
                 and action.dtype is FLOAT
                 and action.shape == self.shape
-                and action.ndim == 1
-                and math.isfinite(action.dot(action))
+                and all_finite(action)
             ):
                 return action.copy()
             return self._checked(action)
@@ -156,7 +154,7 @@ class Drivers:
     def _within_deadline(self, arm: int, observation: Any) -> Any:
         limit, worker = self.deadlines[arm], self.isolated[arm]
         if worker is not None and limit is not None:
-            if worker._waiting == 0:
+            if not worker.asked:
                 raise Refused("was not asked: it had not answered an earlier step")
             try:
                 return worker.result(self._begun + limit - self.clock())

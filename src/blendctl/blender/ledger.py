@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from blendctl.bandit import BlendingBandit
 from blendctl.blender.counts import Counts
+from blendctl.blender.finite import finite_vector
 from blendctl.blender.record import Record
 from blendctl.blender.recorder import Recorder
 from blendctl.errors import BlendctlError
@@ -78,7 +78,7 @@ class Ledger:
         record.seen |= 1 << bit
         counts.observed += 1
         outcome: Observed = "late" if late else "counted"
-        if math.isfinite(feedback.dot(feedback)) or np.isfinite(feedback).all():
+        if finite_vector(feedback):
             record.reward += signals["reward"] or 0.0
             record.cost += signals["cost"] or 0.0
             record.feedback = feedback if record.feedback is None else record.feedback + feedback
@@ -102,7 +102,7 @@ class Ledger:
         if psi is None or feedback is None or not record.complete:
             return False
         row = psi[record.arm]
-        if not math.isfinite(row.dot(row)) and not np.isfinite(row).all():
+        if not finite_vector(row):
             return False
         try:
             self.bandit.update(row, feedback)

@@ -60,7 +60,7 @@ class Objectives:
         """Give (objectives,); an InputError says which part of the feedback is missing."""
         try:
             if len(self._plain) == len(self._parts):
-                return np.array([sign * feedback[signal] for sign, signal in self._plain])
+                return np.array([sign * feedback[signal] for sign, signal in self._plain], np.float64)
             return np.array([_value(part, feedback) for part in self._parts], dtype=np.float64)
         except (KeyError, TypeError, ValueError) as error:
             for part in self._parts:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from blendctl.bandit import BlendingBandit
@@ -24,7 +22,6 @@ __all__ = [
     "check_fallback",
     "make_bandit",
     "check_safe_action",
-    "sound",
 ]
 
 
@@ -109,11 +106,3 @@ def check_safe_action(action: ArrayLike | None) -> NDArray[Any] | None:
     if array.dtype.kind not in "fiub" or not np.isfinite(array).all():
         raise InputError(f"safe_action must be finite numbers, actually: {action!r}")
     return array.astype(np.float64) if array.dtype.kind == "f" or array.ndim else array
-
-
-def sound(observation: Any) -> bool:
-    """Tell whether an observation can be driven by: not an array of numbers that has NaN or inf in it."""
-    if isinstance(observation, ndarray) and observation.dtype.kind == "f":
-        flat = observation.ravel()
-        return math.isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
-    return True

@@ -1,0 +1,197 @@
+"""The record on disk: typed, readable by everyone, bounded in memory, and whole up to the last group."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow.dataset
+import pyarrow.parquet
+import pytest
+
+from blendctl.blender import Recorder
+from blendctl.blender.explain import explain_record, read_record
+from blendctl.errors import FileFormatError, InputError
+
+
+def drive(blender, steps, *, start=0):
+    for i in range(start, start + steps):
+        action = blender.act(np.full(4, i / 1000))
+        blender.observe(reward=action[0], cost=float(i % 3 == 0))
+
+
+def read(path):
+    return pyarrow.dataset.dataset(path, format="parquet").to_table()
+
+
+def test_every_stage_is_a_row_with_all_its_numbers(make, tmp_path):
+    blender = make("fast", "safe", record=tmp_path)
+    kept = []
+    for i in range(25):
+        action = blender.act(np.zeros(4))
+        blender.observe(reward=action[0], cost=float(i % 3 == 0), done=i == 9)
+        kept.append(blender.last)
+    blender.close()
+    rows = read(tmp_path).to_pylist()
+    assert len(rows) == 25
+    for record, row in zip(kept, rows, strict=True):
+        assert (row["stage"], row["step"], row["arm"], row["name"]) == (
+            record.stage, record.step, record.arm, record.name,
+        )  # fmt: skip
+        decision = record.decision
+        assert row["radius"] == decision.radius
+        assert row["loss_bound"] == pytest.approx(record.loss_bound)
+        for arm, name in enumerate(("fast", "safe")):
+            assert row[f"psi_{name}_1"] == record.features[arm, 1]
+            assert row[f"loss_{name}"] == decision.loss[arm]
+            assert row[f"width_{name}"] == decision.width[arm]
+            assert row[f"candidate_{name}"] == (arm in decision.candidates)
+            assert row[f"ucb_{name}_reward"] == decision.ucb[arm, 0]
+            assert row[f"estimate_{name}_minus_cost"] == decision.estimate[arm, 1]
+            assert row[f"action_{name}_0"] == record.proposals[arm][0]
+        assert [row["action_0"], row["action_1"]] == record.action.tolist()
+        assert [row["feedback_reward"], row["feedback_minus_cost"]] == record.feedback.tolist()
+        assert row["reason"] == (record.reason if record.switched else None)
+    assert [row["episode"] for row in rows] == [0] * 10 + [1] * 15
+    assert [row["ended"] for row in rows] == [i == 9 for i in range(25)]
+
+
+def test_groups_have_one_schema_even_where_nothing_is_known(make, tmp_path, observation):
+    def moody(observation):
+        if observation[0] > 0:
+            raise ValueError("boom")
+        return [0.5, 0.0]
+
+    blender = make(
+        controllers=[moody], safe_action=[0.0, 0.0], record=Recorder(tmp_path, group=3), features="one-hot"
+    )
+    for value in (0, 0, 0, 1, 1, 1, 0, 0):
+        blender.act(np.full(4, float(value)))
+    blender.close()
+    schemas = [pyarrow.parquet.read_schema(part) for part in sorted(tmp_path.glob("*.parquet"))]
+    assert len(schemas) == 3
+    assert all(schema.equals(schemas[0]) for schema in schemas)
+    table = read(tmp_path)
+    assert table["arm"].to_pylist() == [0, 0, 0, -1, -1, -1, 0, 0]
+    assert table["loss_moody"].to_pylist()[3:6] == [None] * 3
+    assert table["feedback_reward"].null_count == 8  # none ever came
+    assert "moody raised ValueError: boom" in table["event"].to_pylist()[3]
+
+
+def test_pandas_reads_it(make, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    blender = make("fast", "safe", record=Recorder(tmp_path, group=10))
+    drive(blender, 25)
+    blender.close()
+    frame = pandas.read_parquet(tmp_path)
+    assert len(frame) == 25
+    assert frame["reward"].sum() == pytest.approx(sum(frame["action_0"]))
+
+
+def test_memory_is_bounded_by_groups(make, tmp_path, observation):
+    recorder = Recorder(tmp_path, group=10)
+    blender = make("fast", "safe", record=recorder)
+    for _ in range(500):
+        blender.act(observation)
+        blender.observe(reward=0.1, cost=0.0)
+        assert len(recorder._open) <= 10
+        assert recorder._full.qsize() <= 2
+    blender.close()
+    assert len(read(tmp_path)) == 500
+
+
+def test_a_crash_loses_at_most_the_last_group(tmp_path):
+    code = f"""
+import numpy as np
+from blendctl.blender import Blender, Recorder
+blender = Blender([lambda o: [1.0], lambda o: [0.1]], ["a", "b"], features="one-hot", seed=0,
+                  record=Recorder({str(tmp_path / "record")!r}, group=100))
+for i in range(10**9):
+    blender.act(np.zeros(2))
+    blender.observe(reward=0.1, cost=0.0)
+    if i == 1000:
+        print("under way", flush=True)
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"under way\n"
+    deadline = time.monotonic() + 60
+    while len(list((tmp_path / "record").glob("part-*"))) < 9 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    stages = read(tmp_path / "record")["stage"].to_pylist()
+    assert len(stages) >= 900
+    assert len(stages) % 100 == 0
+    assert stages == list(range(1, len(stages) + 1))
+
+
+def test_a_stage_whose_feedback_came_late_has_a_second_row(make, tmp_path, observation):
+    blender = make("fast", "safe", record=tmp_path)
+    for _ in range(3):
+        blender.act(observation)
+    blender.observe(reward=0.7, cost=0.0, stage=2)
+    blender.close()
+    rows = read(tmp_path).to_pylist()
+    assert [(row["stage"], row["late"], row["learned"]) for row in rows] == [
+        (1, False, False), (2, False, False), (2, True, True), (3, False, False),
+    ]  # fmt: skip
+    assert rows[2]["feedback_reward"] == 0.7
+    assert read_record(tmp_path, step=2).learned
+
+
+def test_a_disk_that_fails_does_not_stop_the_drive(make, tmp_path, observation):
+    recorder = Recorder(tmp_path / "record", group=5)
+    blender = make("fast", "safe", record=recorder)
+    (tmp_path / "record").rmdir()
+    (tmp_path / "record").write_text("in the way")
+    for _ in range(30):
+        blender.act(observation)
+        blender.observe(reward=0.1, cost=0.0)
+    with pytest.raises(OSError, match="record"):
+        blender.close()
+
+
+def test_a_record_is_not_overwritten_by_accident(make, tmp_path):
+    blender = make("fast", "safe", record=tmp_path)
+    drive(blender, 3)
+    blender.close()
+    with pytest.raises(InputError, match="holds a record already"):
+        Recorder(tmp_path)
+    Recorder(tmp_path, overwrite=True)
+    assert not list(tmp_path.glob("*.parquet"))
+    with pytest.raises(InputError, match="group"):
+        Recorder(tmp_path, group=0)
+
+
+def test_one_decision_is_explained_as_it_was(make, tmp_path):
+    blender = make("fast", "safe", "third", record=Recorder(tmp_path, group=7), scales=[1.0, 2.0])
+    reasons = {}
+    for i in range(20):
+        action = blender.act(np.zeros(4))
+        blender.observe(reward=action[0], cost=float(action[0] > 0.6))
+        reasons[i + 1] = blender.last.reason
+    blender.close()
+    for step in (1, 8, 20):
+        record = read_record(tmp_path, step=step)
+        assert record.reason == reasons[step]
+        text = explain_record(record)
+        assert reasons[step] in text
+        assert f"stage {step}" in text
+        assert "third proposed [0.5, 0]" in text
+        assert "it brought reward" in text
+
+
+def test_records_that_are_not_there_are_told(make, tmp_path):
+    with pytest.raises(FileFormatError, match="holds no record"):
+        read_record(tmp_path, step=1)
+    blender = make("fast", "safe", record=tmp_path)
+    drive(blender, 3)
+    blender.close()
+    with pytest.raises(InputError, match="steps 1 to 3, actually asked for: 9"):
+        read_record(tmp_path, step=9)
+    (tmp_path / "part-000002.parquet").write_bytes(b"PAR1 nonsense")
+    with pytest.raises(FileFormatError, match="damaged"):
+        read_record(tmp_path, step=1)
