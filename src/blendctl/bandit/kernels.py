@@ -1,10 +1,7 @@
 """The compiled recurrences: decide and update, for one learner or many.
 
-Learners, options and decisions are rows of float64, laid out as layout.py says.
-U is the upper-triangular square root of V (V = U'U) and Q = U'^-1 W. An update rotates the row
-(psi, y) into [U Q] by Givens rotations; a decision solves U'z = psi, then width = |z| and
-estimate = Q'z. V is never formed and nothing is inverted, which is what keeps the estimates
-accurate after millions of updates of an ill-conditioned V.
+Learners, options and decisions are rows of float64, laid out as layout.py says; the estimates live in the
+square-root form of root.py.
 
 Every kernel checks its whole input before it changes anything, and returns a code.
 """
@@ -17,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl.bandit import bounds
+from blendctl.bandit.generator import normals, uniform
 from blendctl.bandit.layout import (
     ARM,
     BAD_FEEDBACK,
@@ -46,12 +44,25 @@ from blendctl.bandit.layout import (
     TIE,
     TOO_LONG,
 )
+from blendctl.bandit.root import FEW, forget, log_determinant, rotate, theta, whiten
 from blendctl.compiled import compiled, inlined
+
+__all__ = [
+    "radius_of",
+    "decide",
+    "decide_one",
+    "indices",
+    "mark_least_loss",
+    "settle",
+    "update",
+    "update_one",
+    "normals",
+    "theta",
+]
 
 FloatArray = NDArray[np.float64]
 WordArray = NDArray[np.uint64]
 
-FEW = 8  # up to so many features a plain loop beats one over views, which vectorises but costs a call
 LENGTH_SLACK = 1.0 + 1e-6  # a vector normalised to length L, in float32 even, may exceed it by rounding
 
 _paper_radius = compiled(bounds.paper_radius)
@@ -86,39 +97,6 @@ def radius_of(state: FloatArray, config: FloatArray, d: int) -> float:
     return _determinant_radius(
         state[LOG_DET], config[NOISE], config[REGULARIZATION], config[THETA_BOUND], config[DELTA]
     )
-
-
-@compiled
-def next_word(rng: WordArray) -> np.uint64:
-    """Draw 64 random bits (xoshiro256++: the same words on every machine)."""
-    s0, s1, s2, s3 = rng[0], rng[1], rng[2], rng[3]
-    total = s0 + s3
-    word = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
-    shifted = s1 << np.uint64(17)
-    s2 ^= s0
-    s3 ^= s1
-    s1 ^= s2
-    s0 ^= s3
-    s2 ^= shifted
-    s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
-    rng[0], rng[1], rng[2], rng[3] = s0, s1, s2, s3
-    return np.uint64(word)
-
-
-@compiled
-def uniform(rng: WordArray) -> float:
-    """Draw from [0, 1) with 53 bits."""
-    return np.float64(next_word(rng) >> np.uint64(11)) * 1.1102230246251565e-16
-
-
-@compiled
-def normals(rng: WordArray, out: FloatArray, pooled: bool) -> None:
-    """Fill out (f, n) with standard normals (Box-Muller), row f from generator f, or all from generator 0."""
-    for f in range(out.shape[0]):
-        generator = rng[0 if pooled else f]
-        for i in range(out.shape[1]):
-            length = math.sqrt(-2.0 * math.log(1.0 - uniform(generator)))
-            out[f, i] = length * math.cos(2.0 * math.pi * uniform(generator))
 
 
 # Rows are passed as (matrix, row number): a view of a row would cost more than the work on it.
@@ -166,23 +144,6 @@ def _scale(state: FloatArray, config: FloatArray, features: FloatArray, a: int) 
     return factor
 
 
-@compiled
-def _subtract(target: FloatArray, factor: float, row: FloatArray) -> None:
-    for i in range(target.size):  # a loop over whole views is one that the compiler vectorises
-        target[i] -= factor * row[i]
-
-
-@compiled
-def _whiten(state: FloatArray, base: int, stride: int, z: FloatArray) -> None:
-    """Solve U'z = psi forwards for every row of z, many features at a time."""
-    arms, d = z.shape
-    for j in range(d):
-        row = base + j * stride
-        for a in range(arms):
-            z[a, j] /= state[row + j]
-            _subtract(z[a, j + 1 :], z[a, j], state[row + j + 1 : row + d])
-
-
 @inlined
 def _indices(
     state: FloatArray, config: FloatArray, features: FloatArray, z: FloatArray, out: FloatArray
@@ -200,7 +161,7 @@ def _indices(
         for j in range(d):
             z[a, j] = features[a, j] * factor
     if d > FEW:
-        _whiten(state, base, stride, z)
+        whiten(state, base, stride, z)
     else:
         for j in range(d):
             row = base + j * stride
@@ -345,64 +306,6 @@ def settle(state: FloatArray, rng: WordArray, out: FloatArray, arms: int, pooled
         _settle(state[b], rng[b], out[f], arms)
 
 
-@compiled
-def _rotate_rows(state: FloatArray, start: int, row: FloatArray, skip: int, c: float, s: float) -> None:
-    x = row[skip:]
-    kept = state[start : start + x.size]
-    for j in range(x.size):
-        old = kept[j]
-        kept[j] = c * old + s * x[j]
-        x[j] = c * x[j] - s * old
-
-
-@compiled
-def _rotate(state: FloatArray, base: int, d: int, x: FloatArray, start: int) -> None:
-    """Rotate the row x (d + m) into [U Q]; its first `start` entries are zero."""
-    stride = x.size
-    for i in range(start, d):
-        if x[i] == 0.0:
-            continue
-        row = base + i * stride
-        diagonal = state[row + i]
-        length = math.sqrt(diagonal * diagonal + x[i] * x[i])
-        c, s = diagonal / length, x[i] / length
-        state[row + i] = length
-        if d > FEW:
-            _rotate_rows(state, row + i + 1, x, i + 1, c, s)
-        else:
-            for j in range(i + 1, stride):
-                old = state[row + j]
-                state[row + j] = c * old + s * x[j]
-                x[j] = c * x[j] - s * old
-
-
-@compiled
-def _forget(state: FloatArray, config: FloatArray, base: int, d: int, x: FloatArray) -> None:
-    """Discount [U Q] and top up the prior of one coordinate, each in its turn, back to lambda."""
-    shrink = math.sqrt(config[DISCOUNT])
-    for i in range(d * x.size):
-        state[base + i] *= shrink
-    stage = int(state[STAGE])
-    turn = stage % d
-    age = turn + 1 if stage < d else d
-    x[:] = 0.0
-    x[turn] = math.sqrt(config[REGULARIZATION] * (1.0 - config[DISCOUNT] ** age))
-    _rotate(state, base, d, x, turn)
-
-
-@inlined
-def _log_determinant(state: FloatArray, config: FloatArray, base: int, d: int, stride: int) -> float:
-    """Compute log det(V) - log det(V_0) from U's diagonal, with one logarithm per overflow."""
-    root = math.sqrt(config[REGULARIZATION])
-    total, product = 0.0, 1.0
-    for i in range(d):
-        product *= state[base + i * stride + i] / root
-        if product > 1e100:
-            total += math.log(product)
-            product = 1.0
-    return 2.0 * (total + math.log(product))
-
-
 @inlined
 def _absorb(
     state: FloatArray, config: FloatArray, features: FloatArray, feedback: FloatArray, f: int, x: FloatArray
@@ -411,17 +314,17 @@ def _absorb(
     d, m = features.shape[1], feedback.shape[1]
     base = FEEDBACK + m
     if config[DISCOUNT] < 1.0:
-        _forget(state, config, base, d, x)
+        forget(state, config, base, d, x)
     factor = _scale(state, config, features, f) if config[RESCALE] != 0.0 else 1.0
     for j in range(d):
         x[j] = features[f, j] * factor
     for k in range(m):
         x[d + k] = feedback[f, k] / config[SCALES + k]
         state[FEEDBACK + k] += x[d + k]
-    _rotate(state, base, d, x, 0)
+    rotate(state, base, d, x, 0)
     state[STAGE] += 1.0
     if config[RADIUS_KIND] == DETERMINANT and config[DISCOUNT] == 1.0:
-        state[LOG_DET] = _log_determinant(state, config, base, d, x.size)
+        state[LOG_DET] = log_determinant(state, config, base, d, x.size)
 
 
 @inlined
@@ -455,18 +358,3 @@ def update_one(state: FloatArray, config: FloatArray, feature: FloatArray, feedb
     if code == OK:
         _absorb(state, config, features, row, 0, np.empty(feature.size + feedback.size))
     return code
-
-
-@compiled
-def theta(state: FloatArray, d: int, m: int) -> FloatArray:
-    """Solve U theta = Q backwards: the regularised least-squares estimates (m, d)."""
-    stride, base = d + m, FEEDBACK + m
-    solution = np.empty((m, d))
-    for k in range(m):
-        for i in range(d - 1, -1, -1):
-            row = base + i * stride
-            value = state[row + d + k]
-            for j in range(i + 1, d):
-                value -= state[row + j] * solution[k, j]
-            solution[k, i] = value / state[row + i]
-    return solution
