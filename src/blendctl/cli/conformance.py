@@ -60,26 +60,32 @@ def conformance(folder: Path, target: Path | None) -> None:
 def _table(reports: list[Report]) -> Table:
     from rich.table import Table
 
-    table = Table(title="largest differences from the reference, one step at a time")
-    for column in ("world", "layouts", "logic", "lidar", "reward", "strict", "qpos", "qvel", "obs", "loose"):
-        table.add_column(column, justify="left" if column == "world" else "right")
-    for column in ("qpos p99", "flags", ""):
-        table.add_column(column, justify="right")
+    logic, strict, loose = (
+        sum(getattr(r, part).steps for r in reports) for part in ("logic", "strict", "loose")
+    )
+    table = Table(
+        title="largest differences from the reference, one step at a time",
+        caption=f"{logic:,} steps of logic (lidar, reward), {strict:,} strict and {loose:,} loose steps (p99 of qpos)",
+        box=None,
+        padding=(0, 2, 0, 0),
+    )
+    for column in ("world", "layouts", "lidar", "reward", "qpos", "qvel", "obs", "loose", "flags", ""):
+        table.add_column(column, justify="left" if column == "world" else "right", no_wrap=True)
     for r in reports:
-        wrong = r.loose.cost_mismatch + r.loose.goal_mismatch
         table.add_row(
             r.name,
             f"{r.layouts - r.layout_mismatch}/{r.layouts}",
-            f"{r.logic.steps}",
-            f"{r.logic.lidar_max:.0e}",
-            f"{r.logic.reward_max:.0e}",
-            f"{r.strict.steps}",
-            f"{r.strict.qpos_max:.0e}",
-            f"{r.strict.qvel_max:.0e}",
-            f"{r.strict.obs_max:.0e}",
-            f"{r.loose.steps}",
-            f"{r.loose.qpos_p99:.0e}",
-            f"{wrong}",
-            "[red]differs[/red]" if r.failures() else "[green]conforms[/green]",
+            _short(r.logic.lidar_max),
+            _short(r.logic.reward_max),
+            _short(r.strict.qpos_max),
+            _short(r.strict.qvel_max),
+            _short(r.strict.obs_max),
+            _short(r.loose.qpos_p99),
+            f"{r.loose.cost_mismatch + r.loose.goal_mismatch}",
+            "[red]differs[/red]" if r.failures() else "[green]ok[/green]",
         )
     return table
+
+
+def _short(difference: float) -> str:
+    return f"{difference:.0e}" if difference else "0"
