@@ -20,6 +20,7 @@ EXIT_INTERRUPTED = 130  # Ctrl-C, as shells count it
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Look": {
         "demo": ("blendctl.cli.demo:demo", "Small worlds with known answers: watch the learner work."),
+        "play": ("blendctl.cli.play:play", "Watch a controller drive in a world, as a GIF or MP4."),
     },
     "Worlds": {
         "conformance": (

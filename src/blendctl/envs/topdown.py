@@ -47,8 +47,7 @@ class TopDown:
         canvas = self._canvas
         canvas[:] = self._bare_floor(center, scale)
         drawing = self._blank(center, scale)
-        for age, (start, end) in enumerate(pairwise(trail)):
-            drawing.line(start, end, width=0.03, color=ROBOT, alpha=0.05 + 0.4 * (age + 1) / len(trail))
+        _draw_trail(drawing, trail)
         for body in sorted(scene.bodies, key=lambda body: _layer(body)):
             _DRAW[_LAYERS[_layer(body)]](drawing, body, self.colors[body.kind.name])
         if self._lidar:
@@ -242,6 +241,14 @@ def _draw_lidars(drawing: Drawing, scene: Scene, colors: dict[str, Color]) -> No
             if value > 0.0:
                 ends = (_place(at, turn + (piece + share) * step, radius, 0.0) for share in (0.14, 0.86))
                 drawing.line(*ends, width=0.032, color=colors[name], alpha=0.1 + 0.9 * value)
+
+
+def _draw_trail(drawing: Drawing, places: Sequence[Point2]) -> None:
+    for age, ((x0, y0), (x1, y1)) in enumerate(pairwise(places)):
+        # boxes, because the round ends of lines would overlap and show as beads
+        half = (0.5 * math.hypot(x1 - x0, y1 - y0), 0.015)
+        turn, alpha = math.atan2(y1 - y0, x1 - x0), 0.05 + 0.4 * (age + 1) / len(places)
+        drawing.box((0.5 * (x0 + x1), 0.5 * (y0 + y1)), half, color=ROBOT, turn=turn, alpha=alpha)
 
 
 def _draw_robot(drawing: Drawing, scene: Scene) -> None:

@@ -1,0 +1,199 @@
+"""`blendctl play`: watch a controller drive, as a GIF or MP4."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from blendctl.envs.drawing import Picture
+from blendctl.envs.vector import VectorWorld
+from blendctl.errors import InputError, StateError
+
+__all__ = ["play", "Shot", "shoot"]
+
+VIEWS = {"topdown": "topdown", "camera": "rgb_array"}
+HELD = 15  # steps for which a random action is held; fresh draws at every step would cancel out
+TRAIL = 150  # places
+
+Act = Callable[
+    [NDArray[np.float64], int], NDArray[np.float64]
+]  # observations (1, obs), step -> actions (1, act)
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One moment of an episode."""
+
+    episode: int
+    step: int  # since the episode began
+    total: float  # return so far
+    cost: float  # so far
+    goals: int  # met so far
+    hurts: bool  # this step costs
+    meets: bool  # this step meets a goal
+    picture: Picture | None  # None where the film skips a step
+
+
+def shoot(
+    worlds: VectorWorld, act: Act, *, episodes: int, steps: int, seed: int, every: int
+) -> Iterator[Shot]:
+    """Drive one world through episodes of at most so many steps; take a picture of every so many.
+
+    Episode i has seed + i, as `blendctl evaluate` has it.
+    """
+    for episode in range(episodes):
+        observations, _ = worlds.reset(seed=seed + episode)
+        total, cost, goals = 0.0, 0.0, 0
+        hurts = meets = False  # since the last picture
+        yield Shot(episode, 0, total, cost, goals, hurts, meets, _picture(worlds))
+        for step in range(1, steps + 1):
+            actions = act(observations, step - 1)
+            if not np.isfinite(actions).all():
+                raise StateError(f"the controller gave {actions[0]} in step {step}; it cannot be played")
+            observations, rewards, terminated, truncated, infos = worlds.step(actions)
+            total, cost = total + float(rewards[0]), cost + float(infos["cost"][0])
+            goals += int(infos["goal_met"][0])
+            hurts, meets = hurts or bool(infos["cost"][0]), meets or bool(infos["goal_met"][0])
+            over = bool(terminated[0] or truncated[0]) or step == steps
+            shown = over or step % every == 0
+            yield Shot(episode, step, total, cost, goals, hurts, meets, _picture(worlds) if shown else None)
+            if shown:
+                hurts = meets = False
+            if over:
+                break
+
+
+def _picture(worlds: VectorWorld) -> Picture:
+    pictures = worlds.render()
+    assert pictures is not None
+    return pictures[0]
+
+
+def _driver(name: str, worlds: VectorWorld, *, seed: int, deterministic: bool) -> Act:
+    """Make what drives: random actions, or a controller of the zoo or of a file."""
+    rng = np.random.default_rng(seed)
+    size = worlds.batch.act_size
+    if name == "random":
+        held = np.zeros((1, size))
+
+        def draw(observations: NDArray[np.float64], step: int) -> NDArray[np.float64]:
+            if step % HELD == 0:
+                held[:] = rng.uniform(-1.0, 1.0, (1, size))
+            return held
+
+        return draw
+    from blendctl.controllers import load
+    from blendctl.controllers.evaluation import check_fits
+
+    try:
+        controller = load(name)
+    except InputError as error:
+        raise InputError(f'{error}; or "random"') from error
+    check_fits(controller, worlds)
+
+    def act(observations: NDArray[np.float64], step: int) -> NDArray[np.float64]:
+        return np.asarray(controller.act(observations, None if deterministic else rng), np.float64)
+
+    return act
+
+
+@click.command(epilog="Example: blendctl play PointGoal1 --controller PointGoal1/ppo --out ppo.gif")
+@click.argument("world")
+@click.option(
+    "--controller", default="random", show_default=True, metavar="random|NAME|PATH",
+    help="random actions, a controller of the zoo such as PointGoal1/ppo, a run directory, or a file",
+)  # fmt: skip
+@click.option("--episodes", type=click.IntRange(1), default=1, show_default=True, help="episodes to show")
+@click.option(
+    "--steps", type=click.IntRange(1), default=300, show_default=True, help="steps per episode at most"
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="episode i gets seed + i")
+@click.option("--deterministic", is_flag=True, help="mean actions instead of draws from the policy")
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), default=Path("play.gif"), show_default=True,
+    help="film to write, .gif or .mp4",
+)  # fmt: skip
+@click.option(
+    "--view", type=click.Choice(list(VIEWS)), default="topdown", show_default=True,
+    help="from above, or MuJoCo's camera (needs OpenGL)",
+)  # fmt: skip
+@click.option("--fps", type=click.FloatRange(1, 50), default=25, show_default=True, help="pictures a second")
+@click.option("--size", type=click.IntRange(96, 2048), default=480, show_default=True, help="pixels across")
+def play(
+    world: str,
+    controller: str,
+    episodes: int,
+    steps: int,
+    seed: int,
+    deterministic: bool,
+    out: Path,
+    view: str,
+    fps: float,
+    size: int,
+) -> None:
+    """Watch a controller drive in a world, in real time."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.table import Table
+
+    from blendctl.envs.caption import Caption
+    from blendctl.envs.catalog import short_name
+    from blendctl.envs.film import open_film
+
+    worlds = VectorWorld(
+        world,
+        1,
+        threads=1,
+        autoreset_mode=AutoresetMode.DISABLED,
+        render_mode=VIEWS[view],
+        view={"width": size, "height": size, "trail": TRAIL},
+    )
+    real = worlds.metadata["render_fps"]  # steps a second
+    every = max(1, round(real / fps))
+    act = _driver(controller, worlds, seed=seed, deterministic=deterministic)
+    caption = Caption(worlds.task, f"{short_name(world)}  ·  {Path(controller).stem}")
+    last: dict[int, Shot] = {}
+    messages = Console(stderr=True)
+    with (
+        Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TimeRemainingColumn(),
+            console=messages,
+            transient=True,
+            disable=not messages.is_terminal,
+        ) as progress,
+        open_film(out, fps=real / every) as film,
+    ):
+        bar = progress.add_task("filming", total=episodes * (steps + 1))
+        for shot in shoot(worlds, act, episodes=episodes, steps=steps, seed=seed, every=every):
+            last[shot.episode] = shot
+            if shot.picture is not None:
+                film.add(
+                    caption.under(
+                        shot.picture,
+                        step=shot.step,
+                        total=shot.total,
+                        cost=shot.cost,
+                        hurts=shot.hurts,
+                        meets=shot.meets,
+                    )
+                )
+            progress.update(bar, completed=shot.episode * (steps + 1) + shot.step)
+        progress.update(bar, description="writing")
+    worlds.close()
+    table = Table("episode", "seed", "steps", "return", "cost", "goals")
+    for episode, shot in last.items():
+        cells = (episode, seed + episode, shot.step, f"{shot.total:.2f}", f"{shot.cost:.0f}", shot.goals)
+        table.add_row(*(str(cell) for cell in cells))
+    Console().print(table)
+    seconds = film.frames * every / real
+    size_mb = out.stat().st_size / 1e6
+    click.echo(f"wrote {out}: {film.frames} pictures, {seconds:.1f} s, {size_mb:.1f} MB")

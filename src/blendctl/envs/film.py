@@ -1,0 +1,162 @@
+"""Write pictures to a film: a GIF, or an MP4 where ffmpeg is installed. The file appears whole or not at all."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+from PIL import Image
+
+from blendctl.envs.drawing import Picture
+from blendctl.errors import InputError, MissingExtraError, StateError, did_you_mean
+
+__all__ = ["Film", "open_film", "FORMATS"]
+
+FORMATS = (".gif", ".mp4")
+GIF_COLORS = 192  # the drawings have few colours and their blends; more make a larger file, not a better one
+GIF_FRAMES = 1500  # a GIF is put together in memory
+GIF_TICK = 0.01  # s, what a GIF counts time in
+PALETTE_FROM = 16  # first pictures, which show nearly everything that will come
+
+
+class Film(Protocol):
+    """What takes pictures, all of one size."""
+
+    frames: int  # taken so far
+
+    def add(self, picture: Picture) -> None:
+        """Append a picture (height, width, 3)."""
+
+    def __enter__(self) -> Film: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+def open_film(path: str | Path, *, fps: float) -> Film:
+    """Begin a film of `fps` pictures a second; the name's ending chooses the format. Use it in a `with` block."""
+    target = Path(path)
+    if target.suffix.lower() not in FORMATS:
+        hint = did_you_mean(target.suffix, FORMATS)
+        raise InputError(f'cannot write a film "{target}"; its name must end with a known format; {hint}')
+    if not 0.0 < fps <= 200.0:
+        raise InputError(f"expected 0 < fps <= 200, actually: {fps}")
+    return _Gif(target, fps) if target.suffix.lower() == ".gif" else _Mp4(target, fps)
+
+
+class _Film:
+    def __init__(self, path: Path) -> None:
+        self.frames = 0
+        self._path = path
+        self._part = path.with_name(f".{path.stem}.part{path.suffix}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                if not self.frames:
+                    raise StateError("a film needs at least one picture")
+                self._finish()
+                os.replace(self._part, self._path)
+            else:
+                self._abandon()
+        finally:
+            self._part.unlink(missing_ok=True)
+
+    def _finish(self) -> None:
+        raise NotImplementedError
+
+    def _abandon(self) -> None:
+        """Let go of what was begun."""
+
+
+class _Gif(_Film):
+    def __init__(self, path: Path, fps: float) -> None:
+        super().__init__(path)
+        self._duration = max(
+            2 * GIF_TICK, round(1.0 / fps / GIF_TICK) * GIF_TICK
+        )  # viewers slow down what is faster
+        self._waiting: list[Image.Image] = []  # for a palette
+        self._palette: Image.Image | None = None
+        self._pictures: list[Image.Image] = []
+
+    def add(self, picture: Picture) -> None:
+        """Append a picture."""
+        if self.frames == GIF_FRAMES:
+            raise InputError(f"a GIF holds at most {GIF_FRAMES} pictures here; write an .mp4, or fewer steps")
+        self._waiting.append(Image.fromarray(picture))
+        self.frames += 1
+        if self._palette is not None or len(self._waiting) == PALETTE_FROM:
+            self._quantize()
+
+    def _quantize(self) -> None:
+        """Reduce to one palette for the whole film, so that what stands still costs nothing."""
+        palette = self._palette = self._palette or _common_palette(self._waiting)
+        self._pictures += [p.quantize(palette=palette, dither=Image.Dither.NONE) for p in self._waiting]
+        self._waiting.clear()
+
+    def _finish(self) -> None:
+        self._quantize()
+        first, *others = self._pictures
+        first.save(
+            self._part,
+            format="GIF",
+            save_all=True,
+            append_images=others,
+            duration=round(1000 * self._duration),
+            loop=0,
+            optimize=True,
+        )
+
+
+class _Mp4(_Film):
+    def __init__(self, path: Path, fps: float) -> None:
+        super().__init__(path)
+        try:
+            self._ffmpeg: Any = importlib.import_module("imageio_ffmpeg")
+        except ImportError as error:
+            raise MissingExtraError("imageio-ffmpeg", extra="video") from error
+        self._fps = fps
+        self._writer: Any = None
+
+    def add(self, picture: Picture) -> None:
+        """Append a picture."""
+        height, width = (size - size % 2 for size in picture.shape[:2])  # the codec wants even sizes
+        if self._writer is None:
+            self._writer = self._ffmpeg.write_frames(
+                str(self._part), (width, height), fps=self._fps, quality=8, macro_block_size=2
+            )
+            self._writer.send(None)
+        self._writer.send(picture[:height, :width].tobytes())
+        self.frames += 1
+
+    def _finish(self) -> None:
+        self._writer.close()
+
+    def _abandon(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+def _common_palette(pictures: list[Image.Image]) -> Image.Image:
+    width, height = pictures[0].size
+    strip = Image.new("RGB", (width, height * len(pictures)))
+    for n, picture in enumerate(pictures):
+        strip.paste(picture, (0, n * height))
+    # by area, for smooth floors, and by coverage, so that a small robot keeps its colour
+    halves = (
+        strip.quantize(GIF_COLORS // 2, method=method).getpalette() or []
+        for method in (Image.Quantize.MEDIANCUT, Image.Quantize.MAXCOVERAGE)
+    )
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([value for half in halves for value in half])
+    return palette

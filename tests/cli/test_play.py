@@ -1,0 +1,150 @@
+"""`blendctl play` films random and saved controllers, and refuses what it cannot film."""
+
+import subprocess
+import sys
+from itertools import pairwise
+
+import imageio_ffmpeg
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from gymnasium.vector import AutoresetMode
+from PIL import Image
+
+from blendctl.cli.play import play, shoot
+from blendctl.controllers import NetworkController, identity_encoding, write_controller
+from blendctl.controllers.dense import Dense
+from blendctl.envs import VectorWorld
+from blendctl.errors import InputError
+
+
+def run(*args):
+    done = CliRunner().invoke(play, [str(arg) for arg in args])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done
+
+
+def forward_controller(path, observation_size):
+    """A saved controller that always drives straight on."""
+
+    def net(*sizes, bias=0.0):
+        weights = tuple(np.zeros(pair, np.float32) for pair in pairwise(sizes))
+        return Dense(weights, tuple(np.full(n, bias, np.float32) for _, n in pairwise(sizes)))
+
+    straight = net(observation_size, 4, 2)
+    straight.biases[-1][:] = (1.0, 0.0)
+    controller = NetworkController(
+        "forward",
+        identity_encoding(observation_size),
+        straight,
+        np.full(2, -9.0, np.float32),
+        critic=net(observation_size, 4, 1),
+        cost_critic=net(observation_size, 4, 1),
+        card={"world": "PointGoal0", "algorithm": "none"},
+    )
+    write_controller(controller, path)
+    return path
+
+
+def test_a_random_drive_becomes_a_small_gif(tmp_path):
+    out = tmp_path / "play.gif"
+    done = run("PointGoal1", "--steps", 300, "--seed", 1, "--out", out)
+    assert done.exit_code == 0, done.output
+    for word in ("return", "cost", "goals", "300", "151 pictures, 6.0 s"):
+        assert word in done.output
+    assert out.stat().st_size < 5e6
+    with Image.open(out) as film:
+        assert film.n_frames == 151
+        assert film.size[0] == 480
+
+
+def test_even_a_drive_away_stays_a_small_gif(tmp_path):
+    controller = forward_controller(tmp_path / "forward.safetensors", 60)
+    run("PointGoal1", "--controller", controller, "--steps", 300, "--out", tmp_path / "far.gif")
+    assert (tmp_path / "far.gif").stat().st_size < 5e6
+
+
+def test_a_saved_controller_drives_in_an_mp4(tmp_path):
+    controller = forward_controller(tmp_path / "forward.safetensors", 28)
+    out = tmp_path / "deep" / "film.mp4"
+    options = ("--steps", 20, "--episodes", 2, "--fps", 50, "--size", 128, "--deterministic")
+    done = run("PointGoal0", "--controller", controller, "--out", out, *options)
+    assert done.exit_code == 0, done.output
+    assert imageio_ffmpeg.count_frames_and_secs(str(out))[0] == 42
+
+
+def test_the_same_seed_gives_the_same_film(tmp_path):
+    films = []
+    for name in ("a.gif", "b.gif"):
+        run("CarGoal1", "--steps", 20, "--seed", 5, "--out", tmp_path / name, "--size", 128)
+        films.append((tmp_path / name).read_bytes())
+    assert films[0] == films[1]
+
+
+def test_shots_tell_return_cost_and_goals_of_the_world():
+    worlds = VectorWorld("PointGoal1", 1, autoreset_mode=AutoresetMode.DISABLED, render_mode="topdown")
+    action = np.array([[1.0, 0.1]])
+    shots = list(shoot(worlds, lambda obs, step: action, episodes=2, steps=30, seed=7, every=4))
+    assert [shot.step for shot in shots] == [*range(31), *range(31)]
+    shown = [shot.step for shot in shots[:31] if shot.picture is not None]
+    assert shown == [0, 4, 8, 12, 16, 20, 24, 28, 30]
+    other = VectorWorld("PointGoal1", 1)
+    other.reset(seed=8)
+    taken = [other.step(action) for _ in range(30)]
+    assert shots[-1].total == pytest.approx(sum(step[1][0] for step in taken))
+    assert shots[-1].cost == sum(step[4]["cost"][0] for step in taken)
+
+
+def test_a_cost_between_two_pictures_is_not_overlooked():
+    worlds = VectorWorld("PointGoal1", 1, autoreset_mode=AutoresetMode.DISABLED, render_mode="topdown")
+    shots = []
+    for shot in shoot(worlds, lambda obs, step: np.zeros((1, 2)), episodes=1, steps=8, seed=0, every=4):
+        shots.append(shot)
+        state = worlds.batch.worlds
+        # a hazard lies under the robot in the second step only
+        state.xy[0, 2] = state.position[0, :2] + (0.0 if shot.step == 1 else 5.0)
+    assert [shot.hurts for shot in shots if shot.picture is not None] == [False, True, False]
+
+
+def test_an_episode_ends_the_film_before_its_steps_are_up():
+    worlds = VectorWorld(
+        "PointGoal0", 1, autoreset_mode=AutoresetMode.DISABLED, render_mode="topdown", max_episode_steps=5
+    )
+    shots = list(shoot(worlds, lambda obs, step: np.zeros((1, 2)), episodes=1, steps=50, seed=0, every=2))
+    assert shots[-1].step == 5
+    assert shots[-1].picture is not None
+
+
+def test_a_controller_of_another_world_is_refused(tmp_path):
+    controller = forward_controller(tmp_path / "forward.safetensors", 28)
+    with pytest.raises(InputError, match="28 observations"):
+        run("PointGoal1", "--controller", controller, "--out", tmp_path / "x.gif")
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["PointGaol1"], 'did you mean "PointGoal1"'),
+        (["PointGoal1", "--controller", "nobody"], '"random"'),
+        (["PointGoal1", "--out", "film.avi"], "allowed: .gif, .mp4"),
+    ],
+)
+def test_bad_input_says_what_is_allowed(args, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=message):
+        run(*args)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_line_runs_it_without_a_bar_where_nobody_looks(tmp_path):
+    command = [sys.executable, "-m", "blendctl", "play", "PointGoal0", "--steps", "10", "--size", "96"]
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path / "p.gif")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "wrote" in done.stdout
+    done = subprocess.run([*command, "--view", "side"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "topdown" in done.stderr
