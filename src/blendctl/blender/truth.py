@@ -40,7 +40,8 @@ def correct_choices(truth: ArrayLike, arm: ArrayLike) -> BoolArray:
 class Judge:
     """Step every controller from the same frozen state, with the same noise, without moving the world.
 
-    With hold > 1 every controller drives through the whole stage, with the noise that it would have drawn.
+    With hold > 1 every controller drives through the whole stage, with the noise that it would have drawn; a
+    controller that remembers what it saw would remember this too.
     """
 
     def __init__(self, env: Any, blender: Blender) -> None:

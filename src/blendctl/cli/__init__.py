@@ -18,6 +18,10 @@ EXIT_INTERRUPTED = 130  # Ctrl-C, as shells count it
 
 # command -> (its object as "module:attribute", one line of help). The order is the table of contents.
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
+    "Blend": {
+        "blend": ("blendctl.cli.blend:blend", "Drive a world with a blend of controllers."),
+        "explain": ("blendctl.cli.explain:explain", "Say in plain words why a controller drove."),
+    },
     "Look": {
         "demo": ("blendctl.cli.demo:demo", "Small worlds with known answers: watch the learner work."),
         "play": ("blendctl.cli.play:play", "Watch a controller drive in a world, as a GIF or MP4."),
@@ -36,6 +40,11 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "evaluate": ("blendctl.cli.evaluate:evaluate", "Return and cost of controllers, with intervals."),
         "zoo": ("blendctl.cli.zoo:zoo", "The trained controllers that ship."),
+        "check-controller": (
+            "blendctl.cli.check_controller:check_controller",
+            "Try a controller of yours, and say what is wrong with it.",
+        ),
+        "serve": ("blendctl.cli.serve:serve", "Offer a controller to others, without its code."),
     },
 }
 

@@ -1,0 +1,64 @@
+"""`blendctl check-controller`: try a controller, and say what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+__all__ = ["check_controller"]
+
+SIGNS = {"good": "[green]good[/]", "note": "[yellow]note[/]", "bad": "[red bold]bad[/]"}
+
+
+@click.command(epilog="Example: blendctl check-controller mine.py:drive --world PointGoal1")
+@click.argument("controller")
+@click.option(
+    "--world", default="PointGoal1", show_default=True, help="World whose observations it is tried on."
+)
+@click.option(
+    "--observations", "count", type=click.IntRange(1), default=200, show_default=True, help="How many."
+)
+@click.option(
+    "--deadline",
+    type=click.FloatRange(0, min_open=True),
+    default=0.01,
+    show_default=True,
+    help="Seconds per action.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the trial.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the findings as JSON.")
+def check_controller(
+    controller: str, world: str, count: int, deadline: float, seed: int, json_file: Path | None
+) -> None:
+    """Try CONTROLLER on observations of a world: shapes, determinism, latency, exceptions.
+
+    Exits with 1 if something is bad; a note is worth knowing, and no fault.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from blendctl.controllers import checking
+    from blendctl.controllers.anywhere import open_controller
+    from blendctl.controllers.saved import write_atomically
+
+    observations, action_size = checking.world_observations(world, count, seed=seed)
+    findings = checking.check_controller(
+        open_controller(controller, world=world),
+        observations,
+        action_size=action_size,
+        deadline=deadline,
+        seed=seed,
+    )
+    table = Table("check", "", "found", title=f"{controller} on {count} observations of {world}")
+    for finding in findings:
+        table.add_row(finding.check, SIGNS[finding.verdict], finding.words)
+    Console().print(table)
+    if json_file is not None:
+        write_atomically(json_file, (json.dumps([asdict(f) for f in findings], indent=2) + "\n").encode())
+    bad = sum(finding.verdict == "bad" for finding in findings)
+    click.echo(f"{bad} of {len(findings)} checks failed" if bad else "it can drive")
+    if bad:
+        raise SystemExit(1)

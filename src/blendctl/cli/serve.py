@@ -1,0 +1,39 @@
+"""`blendctl serve`: offer a controller to others without its code."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+
+import click
+
+__all__ = ["serve"]
+
+
+@click.command(
+    epilog="Example: BLENDCTL_TOKEN=... blendctl serve PointGoal1/ppo --address tcp://127.0.0.1:7001"
+)
+@click.argument("controller")
+@click.option("--world", help="World that a classical controller is for.")
+@click.option(
+    "--address", default="tcp://127.0.0.1:0", show_default=True,
+    help="tcp://HOST:PORT (port 0 takes a free one) or unix:/PATH.",
+)  # fmt: skip
+@click.option("--no-token", is_flag=True, help="Let everyone on this machine ask; loopback only.")
+def serve(controller: str, world: str | None, address: str, no_token: bool) -> None:
+    """Serve CONTROLLER over a socket until interrupted.
+
+    The token is taken from the environment variable BLENDCTL_TOKEN; without one it is drawn, and printed.
+    There is no encryption: beyond a trusted network, go through a tunnel.
+    """
+    from blendctl.controllers.anywhere import TOKEN_VARIABLE, open_controller
+    from blendctl.controllers.server import ControllerServer
+
+    token = "" if no_token else os.environ.get(TOKEN_VARIABLE, "") or secrets.token_urlsafe(24)
+    with ControllerServer(open_controller(controller, world=world), address, token=token) as server:
+        click.echo(f"serving {controller} at {server.address}")
+        if token and TOKEN_VARIABLE not in os.environ:
+            click.echo(f"token: {token}  (clients: {TOKEN_VARIABLE}={token})")
+        signal.signal(signal.SIGTERM, lambda *_: server.close())
+        server.serve_forever()

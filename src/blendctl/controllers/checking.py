@@ -1,0 +1,241 @@
+"""Check a controller before it drives: shapes, determinism, latency, behaviour on odd input."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl.controllers.base import Predictor
+
+__all__ = ["Finding", "check_controller", "world_observations"]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found."""
+
+    check: str
+    verdict: Literal["good", "note", "bad"]  # a note is worth knowing, and no fault
+    words: str
+
+
+def world_observations(world: str, count: int, *, seed: int = 0) -> tuple[FloatArray, int]:
+    """Give observations (count, observation_size) that random driving meets in a world, and the action size."""
+    from blendctl.envs import VectorWorld
+
+    worlds = VectorWorld(world, 4, threads=1)
+    rng = np.random.default_rng(seed)
+    seen = [worlds.reset(seed=seed)[0]]
+    size = worlds.batch.act_size
+    push = rng.uniform(-1, 1, (4, size))
+    while 4 * len(seen) < count:
+        if rng.random() < 0.1:
+            push = rng.uniform(-1, 1, (4, size))
+        seen.append(worlds.step(push)[0])
+    worlds.close()
+    return np.concatenate(seen)[:count], size
+
+
+def check_controller(
+    controller: Any,
+    observations: FloatArray,
+    *,
+    action_size: int,
+    deadline: float = 0.01,
+    calls: int = 200,
+    seed: int = 0,
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[Finding]:
+    """Try a controller on observations (n, observation_size) and tell what is wrong; a list without "bad" is a pass."""
+    if not callable(getattr(controller, "act", None)):
+        return [Finding("act", "bad", "it has no method act(observation, rng=None)")]
+    first = next(_answers(controller, observations[:1], action_size))
+    if first.verdict == "bad":
+        return [first]  # nothing else can be told
+    found = [_worst("act", list(_answers(controller, observations, action_size)), len(observations))]
+    found += _determinism(controller, observations, seed)
+    found += _manners(controller, observations)
+    found.append(_batch(controller, observations[:8], action_size))
+    found.append(_latency(controller, observations, deadline=deadline, calls=calls, clock=clock))
+    found.append(_odd_input(controller, observations[0], action_size))
+    found.append(_other_thread(controller, observations[0]))
+    if isinstance(controller, Predictor) and getattr(controller, "context", True) is not None:
+        found.append(_prediction(controller, observations[:20]))
+    else:
+        found.append(Finding("predict", "note", "it brings no predictions: blend it with features=online"))
+    return found
+
+
+def _answers(controller: Any, observations: FloatArray, action_size: int) -> Iterator[Finding]:
+    for observation in observations:
+        try:
+            action = controller.act(observation.copy(), None)
+        except Exception as error:
+            yield Finding("act", "bad", f"raised {type(error).__name__}: {error}")
+            continue
+        yield _judge_action(action, action_size)
+
+
+def _judge_action(action: Any, action_size: int) -> Finding:
+    try:
+        array = np.asarray(action)
+    except ValueError:
+        return Finding("act", "bad", f"gave {type(action).__name__}, which is no array")
+    if array.dtype.kind not in "fiub":
+        return Finding("act", "bad", f"gave an array of type {array.dtype}; expected numbers")
+    if array.shape != (action_size,):
+        return Finding("act", "bad", f"gave an action of shape {array.shape}; expected ({action_size},)")
+    if not np.isfinite(array).all():
+        return Finding("act", "bad", "gave an action that is NaN or infinite")
+    if np.abs(array).max(initial=0.0) > 1.0:
+        return Finding("act", "note", f"gave an action beyond [-1, 1]: {array.tolist()}; worlds clip it")
+    return Finding("act", "good", f"finite actions of shape ({action_size},)")
+
+
+def _worst(check: str, findings: list[Finding], count: int) -> Finding:
+    for verdict in ("bad", "note"):
+        some = [f for f in findings if f.verdict == verdict]
+        if some:
+            return Finding(check, some[0].verdict, f"{some[0].words} ({len(some)} of {count} observations)")
+    return Finding(check, "good", f"{findings[0].words} on {count} observations")
+
+
+def _determinism(controller: Any, observations: FloatArray, seed: int) -> list[Finding]:
+    def acts(rng: Any) -> NDArray[Any]:
+        return np.stack([controller.act(o.copy(), rng) for o in observations[:20]])
+
+    same = np.array_equal(acts(None), acts(None))
+    means = Finding(
+        "without rng",
+        "good" if same else "bad",
+        "the same observation gives the same action"
+        if same
+        else "the same observation gives different actions: it draws, or remembers",
+    )
+    seeded = np.array_equal(acts(np.random.default_rng(seed)), acts(np.random.default_rng(seed)))
+    if not seeded:
+        return [
+            means,
+            Finding(
+                "with rng", "bad", "the same seed gives different actions: it does not draw from rng alone"
+            ),
+        ]
+    other = np.array_equal(acts(np.random.default_rng(seed)), acts(np.random.default_rng(seed + 1)))
+    words = "deterministic: rng changes nothing" if other else "the same seed gives the same actions"
+    return [means, Finding("with rng", "good", words)]
+
+
+def _manners(controller: Any, observations: FloatArray) -> list[Finding]:
+    given = observations[0].copy()
+    first = controller.act(given, None)
+    kept = np.array(first)
+    unchanged = np.array_equal(given, observations[0])
+    if len(observations) > 1:
+        controller.act(observations[-1].copy(), None)
+    alias = not np.array_equal(kept, np.asarray(first))
+    return [
+        Finding(
+            "observation",
+            "good" if unchanged else "bad",
+            "left as it was" if unchanged else "it changes the observation that it is given",
+        ),
+        Finding(
+            "memory",
+            "note" if alias else "good",
+            "it gives the same array each time: copy it to keep it"
+            if alias
+            else "every action is an array of its own",
+        ),
+    ]
+
+
+def _batch(controller: Any, observations: FloatArray, action_size: int) -> Finding:
+    try:
+        actions = np.asarray(controller.act(observations.copy(), None))
+    except Exception:
+        actions = np.empty(0)
+    if actions.shape != (len(observations), action_size):
+        return Finding(
+            "batch", "note", "it takes one observation at a time: it cannot drive many worlds at once"
+        )
+    rows = np.stack([controller.act(o.copy(), None) for o in observations])
+    if np.allclose(rows, actions, atol=1e-4):
+        return Finding("batch", "good", "a batch gives the same actions as its rows")
+    return Finding("batch", "bad", "a batch gives other actions than its rows")
+
+
+def _latency(
+    controller: Any, observations: FloatArray, *, deadline: float, calls: int, clock: Callable[[], float]
+) -> Finding:
+    rng = np.random.default_rng(0)
+    seconds = []
+    for i in range(calls):
+        observation = observations[i % len(observations)].copy()
+        begun = clock()
+        controller.act(observation, rng)
+        seconds.append(clock() - begun)
+    middle, high = np.percentile(seconds, [50, 99]) * 1e3
+    words = f"median {middle:.3g} ms, 99% within {high:.3g} ms, slowest {max(seconds) * 1e3:.3g} ms"
+    late = sum(s > deadline for s in seconds)
+    if late:
+        verdict: Literal["bad", "note"] = "bad" if late > calls // 100 else "note"
+        return Finding(
+            "latency", verdict, f"{words}; {late} of {calls} calls took over {deadline * 1e3:g} ms"
+        )
+    return Finding("latency", "good", f"{words}; all within {deadline * 1e3:g} ms")
+
+
+def _odd_input(controller: Any, observation: FloatArray, action_size: int) -> Finding:
+    odd = {
+        "zeros": np.zeros_like(observation),
+        "huge numbers": np.full_like(observation, 1e6),
+        "single precision": observation.astype(np.float32),
+        "a view": np.repeat(observation, 2)[::2],
+    }
+    for name, given in odd.items():
+        try:
+            judged = _judge_action(controller.act(given, None), action_size)
+        except Exception as error:
+            judged = Finding("", "bad", f"raised {type(error).__name__}: {error}")
+        if judged.verdict == "bad":
+            return Finding("odd input", "bad", f"on {name} it {judged.words}")
+    return Finding("odd input", "good", f"takes {', '.join(odd)}")
+
+
+def _other_thread(controller: Any, observation: FloatArray) -> Finding:
+    errors: list[Exception] = []
+
+    def work() -> None:
+        try:
+            controller.act(observation.copy(), None)
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    if errors:
+        return Finding(
+            "threads", "bad", f"in another thread it raised {type(errors[0]).__name__}: {errors[0]}"
+        )
+    return Finding("threads", "good", "works in another thread")
+
+
+def _prediction(controller: Predictor, observations: FloatArray) -> Finding:
+    try:
+        for observation in observations:
+            action = np.asarray(controller.act(observation.copy(), None))  # type: ignore[attr-defined]  # checked before
+            reward, cost = controller.predict(observation, action)
+            if np.ndim(reward) or np.ndim(cost) or not (np.isfinite(reward) and np.isfinite(cost)):
+                return Finding("predict", "bad", f"gave ({reward}, {cost}); expected two finite numbers")
+    except Exception as error:
+        return Finding("predict", "bad", f"raised {type(error).__name__}: {error}")
+    return Finding("predict", "good", "predicts finite rewards and costs")

@@ -1,0 +1,217 @@
+"""Classical controllers for blendctl's worlds: pursue the goal, keep clear, hold a heading, stop.
+
+They read the robot's own sensors and lidars, need no training, and take one observation or a batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from blendctl.controllers.base import Controller
+from blendctl.controllers.encoding import OBJECT_VIEWS, Encoding, Lidar
+from blendctl.envs.catalog import find_task
+from blendctl.envs.plan import LIDAR_BINS
+from blendctl.envs.robots import ROBOT_PARTS
+from blendctl.errors import InputError, did_you_mean
+
+__all__ = ["CLASSICAL", "classical", "Stop", "PurePursuit", "HeadingPID", "PotentialField", "Senses"]
+
+FloatArray = NDArray[np.float64]
+
+REACH = 3.0  # m, where the lidar reads 0
+SPEED = 0.8  # m/s, cruising
+FORWARD, SIDE, YAW = 3, 4, 8  # velocimeter x and y, gyro z in the observation
+
+
+@dataclass(frozen=True)
+class Senses:
+    """What the observation of a world means: where each lidar lies, and how the robot steers."""
+
+    world: str
+    car: bool
+    rings: dict[str, int]  # kind -> index of its first bin
+    observation_size: int
+
+    @classmethod
+    def of(cls, world: str) -> Senses:
+        """Derive it from what a world declares."""
+        task = find_task(world)
+        first = 24 if ROBOT_PARTS[task.robot].ball else 12
+        rings = {kind.name: first + LIDAR_BINS * place for place, kind in enumerate(task.sighted)}
+        return cls(world, task.robot == "Car", rings, first + LIDAR_BINS * len(rings))
+
+    def rows(self, observation: ArrayLike) -> FloatArray:
+        """Give observations (n, observation_size)."""
+        rows = np.asarray(observation, np.float64)
+        if rows.ndim not in (1, 2) or rows.shape[-1] != self.observation_size:
+            raise InputError(
+                f"observation has shape {rows.shape}; {self.world} gives ({self.observation_size},) or a batch of it"
+            )
+        return np.atleast_2d(rows)
+
+    def bearing(self, rows: FloatArray, ring: str) -> tuple[FloatArray, FloatArray]:
+        """Give distance (m) and angle from straight ahead (rad, left is positive) of a ring's nearest object, (n,)."""
+        views = _decoder(self.observation_size, self.rings[ring])(rows)[:, -OBJECT_VIEWS:].astype(np.float64)
+        angle = np.arctan2(views[:, 1], views[:, 0]) + (
+            0.5 * np.pi if self.car else 0.0
+        )  # a car looks along -y
+        return views[:, 2], _wrap(angle)
+
+    def speed(self, rows: FloatArray) -> FloatArray:
+        """Give the forward speed (m/s), (n,)."""
+        return np.asarray(-rows[:, SIDE] if self.car else rows[:, FORWARD])
+
+    def steer(
+        self, rows: FloatArray, speed: FloatArray, turn: FloatArray, *, gently: bool = False
+    ) -> FloatArray:
+        """Give actions (n, 2) that bring the robot to a forward speed (m/s) and a yaw rate (rad/s).
+
+        A car's motors saturate at 0.02: driving is all or nothing, and only gentle gains come to rest.
+        """
+        push = speed - self.speed(rows)
+        if self.car:
+            gain, twist_gain = (0.03, 0.005) if gently else (0.2, 0.1)
+            push, twist = gain * push, twist_gain * (turn - rows[:, YAW])
+            return np.clip(np.stack([push + twist, push - twist], axis=1), -1.0, 1.0)
+        return np.clip(np.stack([0.2 * push, 0.3 * turn], axis=1), -1.0, 1.0)
+
+
+@lru_cache(maxsize=64)
+def _decoder(observation_size: int, start: int) -> Encoding:
+    """Give the encoding whose last entries tell where the nearest object of one ring is."""
+    plain = (1.0,) * (observation_size - LIDAR_BINS)
+    return Encoding(observation_size, plain, (Lidar("ring", start),), near=False)
+
+
+class _Classical:
+    """What they share: a name, sizes, and one row or a batch."""
+
+    name = ""
+    action_size = 2
+    keeps_time = True
+
+    def __init__(self, world: str, *, target: str = "goal") -> None:
+        self.senses = Senses.of(world)
+        self.observation_size = self.senses.observation_size
+        if target not in self.senses.rings:
+            raise InputError(
+                f'{world} has no lidar for "{target}"; {did_you_mean(target, self.senses.rings)}'
+            )
+        self.target = target
+
+    def act(self, observation: ArrayLike, rng: np.random.Generator | None = None) -> FloatArray:
+        """Give the action; there is no noise in it."""
+        actions = self._drive(self.senses.rows(observation))
+        return np.asarray(actions[0] if np.ndim(observation) == 1 else actions)
+
+    def _drive(self, rows: FloatArray) -> FloatArray:
+        raise NotImplementedError
+
+    def _towards(self, rows: FloatArray, angle: FloatArray, cruise: FloatArray | float = SPEED) -> FloatArray:
+        """Turn towards an angle (n,), and the faster the better it is met."""
+        return self.senses.steer(rows, cruise * np.maximum(np.cos(angle), 0.0), 3.0 * angle)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.senses.world!r})"
+
+
+class Stop(_Classical):
+    """Brake to a standstill."""
+
+    name = "stop"
+
+    def _drive(self, rows: FloatArray) -> FloatArray:
+        return self.senses.steer(rows, np.zeros(len(rows)), np.zeros(len(rows)), gently=True)
+
+
+class PurePursuit(_Classical):
+    """Turn to the target and go, whatever lies between: a fast one."""
+
+    name = "pure-pursuit"
+
+    def _drive(self, rows: FloatArray) -> FloatArray:
+        _, angle = self.senses.bearing(rows, self.target)
+        return self._towards(rows, angle)
+
+
+class HeadingPID(_Classical):
+    """Hold the heading to the target by proportional, integral and derivative action, at constant speed.
+
+    The integral leaks and is clipped, so that it forgets an old course; it starts anew when the batch size changes.
+    """
+
+    name = "heading-pid"
+
+    def __init__(
+        self, world: str, *, target: str = "goal", gains: tuple[float, float, float] = (2.5, 0.5, 0.3)
+    ) -> None:
+        super().__init__(world, target=target)
+        self.gains = gains  # of angle (rad), of its leaky sum, of yaw rate (rad/s)
+        self._sum = np.zeros(0)
+
+    def _drive(self, rows: FloatArray) -> FloatArray:
+        _, angle = self.senses.bearing(rows, self.target)
+        if len(self._sum) != len(rows):
+            self._sum = np.zeros(len(rows))
+        self._sum = np.clip(0.95 * self._sum + 0.05 * angle, -1.0, 1.0)
+        p, i, d = self.gains
+        turn = p * angle + i * self._sum - d * rows[:, YAW]
+        return self.senses.steer(rows, np.full(len(rows), 0.5 * SPEED), turn)
+
+
+class PotentialField(_Classical):
+    """Be drawn by the target and pushed away by everything else that the lidars see: a safe one.
+
+    An obstacle pushes within `influence` metres, the harder the nearer, and makes the robot slower.
+    """
+
+    name = "potential-field"
+
+    def __init__(
+        self, world: str, *, target: str = "goal", influence: float = 0.8, strength: float = 2.5
+    ) -> None:
+        super().__init__(world, target=target)
+        self.influence, self.strength = influence, strength
+        self.obstacles = [ring for ring in self.senses.rings if ring != target]
+        angles = (np.arange(LIDAR_BINS) + 0.5) * 2.0 * np.pi / LIDAR_BINS
+        self._angles = angles + (0.5 * np.pi if self.senses.car else 0.0)
+
+    def _drive(self, rows: FloatArray) -> FloatArray:
+        _, angle = self.senses.bearing(rows, self.target)
+        x, y = np.cos(angle), np.sin(angle)
+        nearest = np.full(len(rows), REACH)
+        for ring in self.obstacles:
+            start = self.senses.rings[ring]
+            reach = REACH * (1.0 - rows[:, start : start + LIDAR_BINS])  # (n, bins) m
+            push = np.clip(1.0 - reach / self.influence, 0.0, 1.0) ** 2
+            x -= self.strength * (push * np.cos(self._angles)).sum(axis=1)
+            y -= self.strength * (push * np.sin(self._angles)).sum(axis=1)
+            nearest = np.minimum(nearest, reach.min(axis=1))
+        calm = np.clip(nearest / self.influence, 0.3, 1.0)  # slower where it is tight
+        return self._towards(rows, np.arctan2(y, x), SPEED * calm)
+
+
+def _wrap(angle: FloatArray) -> FloatArray:
+    return np.asarray((angle + np.pi) % (2.0 * np.pi) - np.pi)
+
+
+CLASSICAL: dict[str, type[Any]] = {
+    kind.name: kind for kind in (PurePursuit, PotentialField, HeadingPID, Stop)
+}
+
+
+def classical(name: str, world: str) -> Controller:
+    """Make a classical controller by name, for a world.
+
+    >>> classical("stop", "PointGoal1").act(np.zeros(60))
+    array([0., 0.])
+    """
+    if name not in CLASSICAL:
+        raise InputError(f'there is no classical controller "{name}"; {did_you_mean(name, CLASSICAL)}')
+    made: Controller = CLASSICAL[name](world)
+    return made

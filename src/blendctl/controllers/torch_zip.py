@@ -1,0 +1,183 @@
+"""Read the tensors of a torch checkpoint without torch, and without running anything that is in it.
+
+A checkpoint is a zip with a program for Python's pickle machine and a file per tensor. The program is *read* here,
+opcode by opcode, and only what a dictionary of tensors needs is understood: anything else in it, such as a call
+of some function, is refused. Nothing in the file is executed.
+"""
+
+from __future__ import annotations
+
+import math
+import pickletools
+import zipfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl.errors import FileFormatError
+
+__all__ = ["read_torch_zip", "Tensors"]
+
+Tensors = dict[str, Any]  # nested dictionaries of arrays and plain values
+
+_DTYPES: dict[str, np.dtype[Any]] = {
+    "FloatStorage": np.dtype("<f4"),
+    "DoubleStorage": np.dtype("<f8"),
+    "HalfStorage": np.dtype("<f2"),
+    "LongStorage": np.dtype("<i8"),
+    "IntStorage": np.dtype("<i4"),
+    "ShortStorage": np.dtype("<i2"),
+    "CharStorage": np.dtype("i1"),
+    "ByteStorage": np.dtype("u1"),
+    "BoolStorage": np.dtype("?"),
+}
+LARGEST = 1 << 30  # bytes of all tensors
+
+
+class _Name(NamedTuple):
+    """A global that the program names; it is never looked up."""
+
+    module: str
+    name: str
+
+
+class _Mark:
+    pass
+
+
+_MARK = _Mark()
+
+
+def read_torch_zip(source: str | Path | Any) -> Tensors:
+    """Read a dictionary of tensors, as arrays; refuse whatever is not one. `source` is a path or an open file."""
+    try:
+        with zipfile.ZipFile(source) as archive:
+            names = archive.namelist()
+            programs = [name for name in names if name.endswith("data.pkl")]
+            if len(programs) != 1:
+                raise FileFormatError(f"{source} is a zip, but no torch checkpoint: it has no data.pkl")
+            if sum(item.file_size for item in archive.infolist()) > LARGEST:
+                raise FileFormatError(f"{source} unpacks to more than {LARGEST >> 20} MiB")
+            order = programs[0].removesuffix("data.pkl") + "byteorder"
+            if order in names and archive.read(order).strip() != b"little":
+                raise FileFormatError(f"{source} was written on a big-endian machine")
+            found = _Reader(archive, programs[0].removesuffix("data.pkl")).run(archive.read(programs[0]))
+    except (zipfile.BadZipFile, OSError, EOFError, KeyError) as error:
+        raise FileFormatError(f"{source} is no torch checkpoint, or is damaged: {error}") from None
+    except (ValueError, IndexError, TypeError, OverflowError) as error:
+        raise FileFormatError(f"{source} is damaged: {error}") from None
+    if not isinstance(found, dict):
+        raise FileFormatError(f"{source} holds a {type(found).__name__}, not a dictionary of tensors")
+    return found
+
+
+class _Reader:
+    def __init__(self, archive: zipfile.ZipFile, root: str) -> None:
+        self.archive, self.root = archive, root
+        self.stack: list[Any] = []
+        self.memo: dict[int, Any] = {}
+
+    def run(self, program: bytes) -> Any:
+        """Follow the program; every step is one of the few below."""
+        for opcode, argument, _ in pickletools.genops(program):
+            if opcode.name == "STOP":
+                return self.stack.pop()
+            self._step(opcode.name, argument)
+        raise ValueError("it ends too soon")
+
+    def _step(self, code: str, argument: Any) -> None:
+        stack = self.stack
+        match code:
+            case "PROTO" | "FRAME":
+                pass
+            case "EMPTY_DICT":
+                stack.append({})
+            case "EMPTY_LIST":
+                stack.append([])
+            case "EMPTY_TUPLE":
+                stack.append(())
+            case "MARK":
+                stack.append(_MARK)
+            case "NONE" | "NEWTRUE" | "NEWFALSE":
+                stack.append({"NONE": None, "NEWTRUE": True, "NEWFALSE": False}[code])
+            case "BININT" | "BININT1" | "BININT2" | "LONG1" | "BINFLOAT" | "BINUNICODE" | "SHORT_BINUNICODE":
+                stack.append(argument)
+            case "BINPUT" | "LONG_BINPUT":
+                self.memo[argument] = stack[-1]
+            case "MEMOIZE":
+                self.memo[len(self.memo)] = stack[-1]
+            case "BINGET" | "LONG_BINGET":
+                stack.append(self.memo[argument])
+            case "GLOBAL":
+                stack.append(_Name(*argument.split(" ", 1)))
+            case "STACK_GLOBAL":
+                name, module = stack.pop(), stack.pop()
+                stack.append(_Name(module, name))
+            case "TUPLE":
+                stack.append(tuple(self._to_mark()))
+            case "TUPLE1" | "TUPLE2" | "TUPLE3":
+                count = int(code[-1])
+                stack[-count:] = [tuple(stack[-count:])]
+            case "APPEND":
+                value = stack.pop()
+                self._top(list).append(value)
+            case "APPENDS":
+                values = self._to_mark()
+                self._top(list).extend(values)
+            case "SETITEM":
+                value, key = stack.pop(), stack.pop()
+                self._top(dict)[key] = value
+            case "SETITEMS":
+                flat = self._to_mark()
+                self._top(dict).update(zip(flat[::2], flat[1::2], strict=True))
+            case "BINPERSID":
+                stack.append(self._storage(stack.pop()))
+            case "REDUCE":
+                arguments, what = stack.pop(), stack.pop()
+                stack.append(self._rebuild(what, arguments))
+            case "BUILD":
+                stack.pop()  # attributes of a dictionary (its version): not needed
+                self._top(dict)
+            case _:
+                raise ValueError(f"it uses the opcode {code}, which a dictionary of tensors does not need")
+
+    def _top(self, kind: type) -> Any:
+        if type(self.stack[-1]) is not kind:
+            raise ValueError(f"it treats a {type(self.stack[-1]).__name__} as a {kind.__name__}")
+        return self.stack[-1]
+
+    def _to_mark(self) -> list[Any]:
+        at = max(i for i, value in enumerate(self.stack) if value is _MARK)
+        values = self.stack[at + 1 :]
+        del self.stack[at:]
+        return values
+
+    def _storage(self, told: Any) -> NDArray[Any]:
+        kind, storage, key, _, size = told
+        if kind != "storage" or not isinstance(storage, _Name) or storage.name not in _DTYPES:
+            raise ValueError(f"it holds a tensor of an unknown kind, {storage}")
+        if not isinstance(key, str) or not key.isalnum():
+            raise ValueError(f"it names a storage {key!r}")
+        data = self.archive.read(f"{self.root}data/{key}")
+        return np.frombuffer(data, _DTYPES[storage.name], count=int(size))
+
+    def _rebuild(self, what: Any, arguments: tuple[Any, ...]) -> Any:
+        if what == _Name("collections", "OrderedDict") and arguments == ():
+            return {}
+        if what == _Name("torch._utils", "_rebuild_tensor_v2"):
+            return _tensor(*arguments[:4])
+        if what == _Name("torch._utils", "_rebuild_parameter"):
+            return arguments[0]
+        raise ValueError(f"it calls {what}, which a dictionary of tensors does not need; it was not called")
+
+
+def _tensor(storage: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> NDArray[Any]:
+    if not isinstance(storage, np.ndarray) or min((*shape, *strides, offset), default=0) < 0:
+        raise ValueError("a tensor has no storage, or a negative size")
+    last = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if math.prod(shape) else 0
+    if last >= max(storage.size, 1):
+        raise ValueError("a tensor reaches beyond its storage")
+    steps = [s * storage.itemsize for s in strides]
+    return np.array(np.lib.stride_tricks.as_strided(storage[offset:], shape, steps, writeable=False))

@@ -1,0 +1,189 @@
+"""The protocol between a remote controller and whoever asks it: frames, arrays, addresses.
+
+A connection is TCP or a Unix socket. Both sides send frames: four bytes of length (big-endian), then a
+msgpack map of that length, at most 16 MiB. An array is {"type": "<f8", "shape": [60], "data": bytes}. The client
+begins:
+
+    -> {"op": "hello", "protocol": 1, "token": "..."}
+    <- {"protocol": 1, "name": "ppo", "observation_size": 60 or nil, "action_size": 2 or nil, "predicts": true}
+
+A wrong token or protocol is answered by {"error": "..."}, and the connection is closed. Then, one at a time or several:
+
+    -> {"op": "act", "id": 7, "observation": array, "seed": 123 or nil}
+    <- {"id": 7, "action": array}
+    -> {"op": "predict", "id": 8, "observation": array, "action": array}
+    <- {"id": 8, "reward": array, "cost": array}
+
+or {"id": 7, "error": "..."}. With a seed the action is a draw from the policy that the seed decides, with nil it is
+the mean. Answers come in order; one that comes too late is known by its id, and thrown away.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from blendctl.errors import BlendctlError, InputError
+
+__all__ = ["PROTOCOL", "Address", "Channel", "WireError", "pack_array", "unpack_array"]
+
+PROTOCOL = 1
+LARGEST_FRAME = 16 << 20
+_LENGTH = struct.Struct(">I")
+_TYPES = frozenset(["<f8", "<f4", "<i8", "<i4", "|u1", "|b1"])
+
+
+class WireError(BlendctlError, ConnectionError):
+    """The other side broke the protocol, refused, or is gone."""
+
+
+class Address(NamedTuple):
+    """Where a controller is served: tcp://host:port or unix:/path."""
+
+    host: str  # "" for a Unix socket
+    port: int
+    path: str  # "" for TCP
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Read an address.
+
+        >>> Address.parse("tcp://127.0.0.1:7001")
+        Address(host='127.0.0.1', port=7001, path='')
+        >>> Address.parse("unix:/run/ppo.sock").path
+        '/run/ppo.sock'
+        """
+        if text.startswith("unix:"):
+            path = text.removeprefix("unix:").removeprefix("//")
+            if path:
+                return cls("", 0, path)
+        parts = urlsplit(text)
+        try:
+            if parts.scheme == "tcp" and parts.hostname and parts.port is not None:
+                return cls(parts.hostname, parts.port, "")
+        except ValueError:
+            pass
+        raise InputError(f'an address is "tcp://HOST:PORT" or "unix:/PATH", actually: "{text}"')
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        return bool(self.path) or self.host in ("localhost", "::1") or self.host.startswith("127.")
+
+    def __str__(self) -> str:
+        return f"unix:{self.path}" if self.path else f"tcp://{self.host}:{self.port}"
+
+    def connect(self, seconds: float) -> socket.socket:
+        """Connect as a client."""
+        if self.path:
+            made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            made.settimeout(seconds)
+            try:
+                made.connect(self.path)
+            except OSError:
+                made.close()
+                raise
+            return made
+        made = socket.create_connection((self.host, self.port), timeout=seconds)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return made
+
+    def listen(self) -> socket.socket:
+        """Listen as a server; a Unix socket is for its owner alone."""
+        if not self.path:
+            family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+            return socket.create_server((self.host, self.port), family=family, backlog=16)
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            made.bind(self.path)
+            Path(self.path).chmod(0o600)
+            made.listen(16)
+        except OSError:
+            made.close()
+            raise
+        return made
+
+
+class Channel:
+    """Frames over a socket, with a deadline for each; what has arrived of a frame is kept for the next call."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.socket = connection
+        self._buffer = bytearray()
+
+    def send(self, message: dict[str, Any], *, until: float | None = None) -> None:
+        """Send a frame; TimeoutError after the time `until` (of time.monotonic)."""
+        import msgpack
+
+        body = msgpack.packb(message)
+        if len(body) > LARGEST_FRAME:
+            raise WireError(f"a frame of {len(body)} bytes is too long; allowed: {LARGEST_FRAME}")
+        self._limit(until)
+        self.socket.sendall(_LENGTH.pack(len(body)) + body)
+
+    def receive(self, *, until: float | None = None) -> dict[str, Any]:
+        """Receive a frame; TimeoutError after the time `until`, WireError if the other side is gone."""
+        import msgpack
+
+        self._fill(_LENGTH.size, until)
+        (length,) = _LENGTH.unpack_from(self._buffer)
+        if length > LARGEST_FRAME:
+            raise WireError(f"a frame of {length} bytes was announced; allowed: {LARGEST_FRAME}")
+        self._fill(_LENGTH.size + length, until)
+        body = bytes(self._buffer[_LENGTH.size : _LENGTH.size + length])
+        del self._buffer[: _LENGTH.size + length]
+        try:
+            message = msgpack.unpackb(body)
+        except Exception as error:  # msgpack's errors share no base
+            raise WireError(f"a frame is no msgpack: {error}") from None
+        if not isinstance(message, dict):
+            raise WireError(f"a frame must be a map, actually: {type(message).__name__}")
+        return message
+
+    def _fill(self, size: int, until: float | None) -> None:
+        while len(self._buffer) < size:
+            self._limit(until)
+            piece = self.socket.recv(1 << 16)
+            if not piece:
+                raise WireError("the other side closed the connection")
+            self._buffer += piece
+
+    def _limit(self, until: float | None) -> None:
+        if until is None:
+            self.socket.settimeout(None)
+            return
+        left = until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the deadline has passed")
+        self.socket.settimeout(left)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.socket.close()
+
+
+def pack_array(values: ArrayLike) -> dict[str, Any]:
+    """Write an array as a map."""
+    array = np.asarray(values)
+    array = np.array(array, order="C", dtype=array.dtype.newbyteorder("<"))  # keeps the shape of a scalar
+    if array.dtype.str not in _TYPES:
+        raise WireError(f"arrays of type {array.dtype} cannot be sent; allowed: {', '.join(sorted(_TYPES))}")
+    return {"type": array.dtype.str, "shape": list(array.shape), "data": array.tobytes()}
+
+
+def unpack_array(told: Any) -> NDArray[Any]:
+    """Read an array from its map; refuse anything else."""
+    try:
+        kind, shape, data = told["type"], [int(n) for n in told["shape"]], told["data"]
+        if kind not in _TYPES or not isinstance(data, bytes) or min(shape, default=0) < 0:
+            raise ValueError(f"type {kind!r}, shape {shape}")
+        return np.frombuffer(data, np.dtype(kind)).reshape(shape).copy()
+    except (KeyError, TypeError, ValueError) as error:
+        raise WireError(f"an array was expected, actually something else: {error}") from None

@@ -1,0 +1,88 @@
+"""Classical controllers reach the goal, keep clear and stop, without training."""
+
+import numpy as np
+import pytest
+
+from blendctl.controllers.classical import (
+    CLASSICAL,
+    HeadingPID,
+    PotentialField,
+    PurePursuit,
+    Senses,
+    Stop,
+    classical,
+)
+from blendctl.controllers.evaluation import evaluate
+from blendctl.envs import NAMES, VectorWorld
+from blendctl.errors import InputError
+
+
+def episodes(controller, world):
+    return evaluate(controller, world, episodes=4, seed=0, threads=1).summary()
+
+
+@pytest.mark.parametrize("world", ["PointGoal1", "CarGoal1"])
+def test_pursuit_reaches_goals_and_the_potential_field_keeps_clear(world):
+    bold, wary = episodes(PurePursuit(world), world), episodes(PotentialField(world), world)
+    assert bold["return_mean"] > wary["return_mean"] > 3.0
+    assert bold["cost_mean"] > 3.0 > wary["cost_mean"]
+
+
+def test_heading_pid_reaches_goals():
+    assert episodes(HeadingPID("PointGoal0"), "PointGoal0")["return_mean"] > 3.0
+
+
+@pytest.mark.parametrize("world", ["PointGoal1", "CarGoal1"])
+def test_stop_comes_to_rest(world):
+    worlds = VectorWorld(world, 4, threads=1)
+    observations, _ = worlds.reset(seed=0)
+    senses = Senses.of(world)
+    for _ in range(30):
+        observations, *_ = worlds.step(PurePursuit(world).act(observations))
+    assert np.abs(senses.speed(observations)).max() > 0.1
+    for _ in range(200):
+        observations, *_ = worlds.step(Stop(world).act(observations))
+    worlds.close()
+    assert np.abs(senses.speed(observations)).max() < 0.02
+
+
+@pytest.mark.parametrize("world", ["PointGoal1", "CarButton2"])
+@pytest.mark.parametrize("name", CLASSICAL)
+def test_one_row_and_a_batch_agree(name, world):
+    controller = classical(name, world)
+    rows = np.random.default_rng(0).random((5, controller.observation_size))
+    batch = classical(name, world).act(rows)
+    assert batch.shape == (5, 2)
+    for row, action in zip(rows, batch, strict=True):
+        assert classical(name, world).act(row) == pytest.approx(action, abs=1e-6)
+
+
+@pytest.mark.parametrize("world", NAMES)
+def test_every_world_can_be_driven(world):
+    worlds = VectorWorld(world, 1, threads=1)
+    observations, _ = worlds.reset(seed=0)
+    for name in CLASSICAL:
+        assert np.isfinite(classical(name, world).act(observations)).all()
+    worlds.close()
+
+
+def test_the_bearing_is_where_the_goal_is():
+    worlds = VectorWorld("CarGoal1", 6, threads=1)
+    observations, _ = worlds.reset(seed=3)
+    distance, angle = Senses.of("CarGoal1").bearing(observations, "goal")
+    for row in range(6):
+        x, y = worlds.batch.worlds.xy[row, worlds.batch.plan.goal] - worlds.batch.worlds.position[row, :2]
+        rotation = worlds.batch.worlds.rotation[row].reshape(3, 3)
+        ahead, left = -(rotation[:2, 1] @ [x, y]), rotation[:2, 0] @ [x, y]  # a car looks along -y
+        assert distance[row] == pytest.approx(np.hypot(x, y), abs=0.02)
+        assert angle[row] == pytest.approx(np.arctan2(left, ahead), abs=0.2)
+    worlds.close()
+
+
+def test_unknown_names_targets_and_shapes_are_told():
+    with pytest.raises(InputError, match='did you mean "pure-pursuit"'):
+        classical("pure-persuit", "PointGoal1")
+    with pytest.raises(InputError, match='no lidar for "boxes"'):
+        PurePursuit("PointGoal1", target="boxes")
+    with pytest.raises(InputError, match="PointGoal1 gives"):
+        PurePursuit("PointGoal1").act(np.zeros(7))
