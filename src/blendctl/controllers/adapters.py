@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,11 @@ class ScriptController:
         if not Path(path).is_file():
             raise FileFormatError(f"there is no file {path}")
         try:
-            self._module = torch.jit.load(str(path), map_location="cpu").eval()  # type: ignore[no-untyped-call]  # torch's own
+            with warnings.catch_warnings():
+                warnings.simplefilter(
+                    "ignore", DeprecationWarning
+                )  # that the format is old is the user's affair
+                self._module = torch.jit.load(str(path), map_location="cpu").eval()  # type: ignore[no-untyped-call]  # torch's own
         except RuntimeError as error:
             raise FileFormatError(f"{path} is no TorchScript file: {str(error).splitlines()[0]}") from None
 

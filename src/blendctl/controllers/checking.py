@@ -57,10 +57,9 @@ def check_controller(
     """Try a controller on observations (n, observation_size) and tell what is wrong; a list without "bad" is a pass."""
     if not callable(getattr(controller, "act", None)):
         return [Finding("act", "bad", "it has no method act(observation, rng=None)")]
-    first = next(_answers(controller, observations[:1], action_size))
-    if first.verdict == "bad":
-        return [first]  # nothing else can be told
     found = [_worst("act", list(_answers(controller, observations, action_size)), len(observations))]
+    if found[0].verdict == "bad":
+        return found  # nothing else can be told
     found += _determinism(controller, observations, seed)
     found += _manners(controller, observations)
     found.append(_batch(controller, observations[:8], action_size))

@@ -1,0 +1,186 @@
+"""What is known of each arm before it acts: predictions, critics, and a model learned on the way."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from blendctl import BlenderBatch
+from blendctl.blender import Blender
+from blendctl.controllers import ContextNetwork, NetworkController, identity_encoding
+from blendctl.controllers.dense import Dense
+from blendctl.errors import InputError
+from blendctl.features import (
+    Critics,
+    Custom,
+    OneHot,
+    OnlineLinear,
+    Predictions,
+    Scaled,
+    Stack,
+    Unit,
+    as_feature,
+)
+
+
+def dense(*sizes, seed=0):
+    rng = np.random.default_rng(seed)
+    pairs = list(pairwise(sizes))
+    weights = tuple((rng.normal(size=s) / np.sqrt(s[0])).astype(np.float32) for s in pairs)
+    return Dense(weights, tuple(rng.normal(size=m).astype(np.float32) for _, m in pairs))
+
+
+def network(name, seed, *, context=True):
+    views = ContextNetwork(
+        dense(6 + 2, 9, 4, seed=seed + 4), identity_encoding(6), action_gains=(1.0,), horizons=(1, 10), discount=0.9,
+        scale=np.full(4, 0.1, np.float32), shift=np.zeros(4, np.float32),
+    )  # fmt: skip
+    return NetworkController(
+        name, identity_encoding(6), dense(6, 8, 2, seed=seed), np.zeros(2, np.float32),
+        critic=dense(6, 8, 1, seed=seed + 1), cost_critic=dense(6, 8, 1, seed=seed + 2), context=views if context else None,
+    )  # fmt: skip
+
+
+PAIR = [network("a", 0), network("b", 10)]
+OBSERVATION, ACTION = np.linspace(-1, 1, 6), np.array([0.3, -0.2])
+
+
+def test_predictions_are_the_papers_reward_and_negated_cost():
+    psi = Predictions().bind(PAIR, objectives=2)
+    for arm, controller in enumerate(PAIR):
+        reward, cost = controller.predict(OBSERVATION, ACTION)
+        assert psi(OBSERVATION, ACTION, arm) == (reward, -cost)
+
+
+def test_longer_horizons_are_averages_per_step():
+    psi = Predictions(horizons=(1, 10)).bind(PAIR, objectives=2)
+    assert psi.size == 4
+    reward, cost = PAIR[1].predict(OBSERVATION, ACTION, horizon=10)
+    assert psi(OBSERVATION, ACTION, 1)[2:] == pytest.approx([reward / 10, -cost / 10])
+
+
+def test_critics_have_unit_length_or_a_scale():
+    unit = Critics().bind(PAIR, objectives=2)(OBSERVATION, ACTION, 0)
+    assert np.linalg.norm(unit) == pytest.approx(1.0)
+    value, cost = PAIR[0].value(OBSERVATION), PAIR[0].cost_value(OBSERVATION)
+    assert unit == pytest.approx(np.array([value, -cost]) / np.hypot(value, cost))
+    plain = Critics(unit=False, scale=5.0).bind(PAIR, objectives=2)(OBSERVATION, ACTION, 0)
+    assert plain == pytest.approx([value / 5, -cost / 5])
+
+
+@pytest.mark.parametrize(
+    "feature", [Predictions(), Predictions(horizons=(10,)), Critics(), OneHot(), OnlineLinear()]
+)
+def test_a_batch_gives_what_its_rows_give(feature):
+    batch = BlenderBatch(PAIR, 5, features=feature, seed=0)
+    rows, actions = (
+        np.random.default_rng(0).normal(size=(5, 6)),
+        np.random.default_rng(1).uniform(-1, 1, (5, 2)),
+    )
+    bound = feature.bind(PAIR, objectives=2)
+    for arm in range(2):
+        together = batch._context(rows, actions, arm)
+        for row, action, psi in zip(rows, actions, together, strict=True):
+            assert np.asarray(bound(row, action, arm)) == pytest.approx(psi, abs=1e-5)
+
+
+def test_stacks_scales_and_units_keep_the_length():
+    short = Custom(lambda o, a, arm: [3.0, 4.0], size=2)
+    assert Unit(short).bind([], objectives=2)(0, 0, 0) == pytest.approx([0.6, 0.8])
+    assert Unit(Custom(lambda o, a, arm: [0.0], size=1)).bind([], objectives=2)(0, 0, 0).tolist() == [0.0]
+    assert Scaled(short, by=[3.0, 2.0]).bind([], objectives=2)(0, 0, 0).tolist() == [1.0, 2.0]
+    stack = Stack(Unit(short), OneHot(), Unit(short)).bind(PAIR, objectives=2)
+    assert stack.size == 6
+    assert np.linalg.norm(stack(0, 0, 1)) == pytest.approx(1.0)
+
+
+def test_a_stack_of_wrong_sizes_does_not_cancel_out():
+    stack = Stack(Custom(lambda o, a, arm: [1.0], size=2), Custom(lambda o, a, arm: [1.0] * 3, size=2))
+    with pytest.raises(InputError, match="size 2 gave an array of shape"):
+        stack.bind([], objectives=2)(0, 0, 0)
+
+
+def test_the_online_model_learns_what_an_action_brings():
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(2, 3, 2))  # objectives, observation, action
+    model = OnlineLinear(regularization=0.01).bind([], objectives=2)
+    for _ in range(400):
+        o, a = rng.uniform(-1, 1, 3), rng.uniform(-1, 1, 2)
+        model(o, a, 0)
+        model.learn(o, a, np.einsum("koa,o,a->k", truth, o, a))
+    o, a = rng.uniform(-1, 1, 3), rng.uniform(-1, 1, 2)
+    assert model(o, a, 1) == pytest.approx(np.einsum("koa,o,a->k", truth, o, a), abs=1e-3)
+    assert np.array_equal(model.spread, model.spread.T)
+
+
+def test_the_online_model_is_least_squares():
+    rng = np.random.default_rng(1)
+    model = OnlineLinear(regularization=2.0).bind([], objectives=1)
+    rows, targets = [], []
+    for _ in range(50):
+        o, a, y = rng.uniform(-1, 1, 2), rng.uniform(-1, 1, 1), rng.normal(size=1)
+        model(o, a, 0)
+        model.learn(o, a, y)
+        rows.append([1, *o, a[0], *(a[0] * o)])
+        targets.append(y)
+    x, y = np.array(rows), np.array(targets)
+    exact = np.linalg.solve(x.T @ x + 2.0 * np.eye(6), x.T @ y)[:, 0]
+    assert model.weights[0] == pytest.approx(exact, abs=1e-9)
+
+
+def test_black_boxes_are_told_apart_by_what_they_do():
+    """Where the reward is the action's product with the observation, the online model finds the better one."""
+    rng = np.random.default_rng(0)
+    blender = Blender(
+        [lambda o: [1.0], lambda o: [-1.0]], ["plus", "minus"], objectives=["reward"], features=OnlineLinear(), seed=0,
+        theta_bound=1.0,
+    )  # fmt: skip
+    right = []
+    for _ in range(1500):
+        o = rng.choice([-0.9, 0.9], size=1)
+        action = blender.act(o)
+        right.append(np.sign(o[0]) == np.sign(action[0]))
+        blender.observe(reward=0.8 * o[0] * action[0] + 0.05 * rng.normal())
+    assert np.mean(right[-500:]) > 0.9
+
+
+def test_names_and_defaults():
+    assert as_feature(None, PAIR) == Predictions()
+    assert isinstance(as_feature(None, [network("c", 3, context=False)]), Stack)
+    assert as_feature(["one-hot", Critics()], PAIR).parts == (OneHot(), Critics())
+
+
+@pytest.mark.parametrize(
+    ("declared", "words"),
+    [
+        ("one_hot", 'did you mean "one-hot"'),
+        (3, "features must be a name"),
+        ([], "one or more features"),
+    ],
+)
+def test_what_is_no_feature_is_told(declared, words):
+    with pytest.raises(InputError, match=words):
+        as_feature(declared, PAIR)
+
+
+def test_features_that_do_not_fit_are_told():
+    with pytest.raises(InputError, match="not trained for the horizons"):
+        Predictions(horizons=(7,)).bind(PAIR, objectives=2)
+    with pytest.raises(InputError, match="train-context"):
+        Predictions().bind([network("c", 3, context=False)], objectives=2)
+    with pytest.raises(InputError, match="no critics"):
+        Critics().bind([object()], objectives=2)
+    with pytest.raises(InputError, match="by must be"):
+        Scaled(OneHot(), by=[1.0, 0.0]).bind(PAIR, objectives=2)
+    with pytest.raises(InputError, match=r"a model of .* terms"):
+        OnlineLinear().bind([], objectives=2)(np.zeros(5000), np.zeros(2), 0)
+    with pytest.raises(InputError, match="discount"):
+        OnlineLinear(discount=0.0)
+    with pytest.raises(InputError, match="size must be"):
+        Custom(lambda o, a, arm: [1.0], size=0)
+    with pytest.raises(InputError, match="must be a function"):
+        Custom(3, size=1)
+    model = OnlineLinear().bind([], objectives=2)
+    model(np.zeros(3), np.zeros(2), 0)
+    with pytest.raises(InputError, match="was not begun with"):
+        model(np.zeros(4), np.zeros(2), 0)
