@@ -37,7 +37,8 @@ def network(name, seed, *, context=True):
     )  # fmt: skip
     return NetworkController(
         name, identity_encoding(6), dense(6, 8, 2, seed=seed), np.zeros(2, np.float32),
-        critic=dense(6, 8, 1, seed=seed + 1), cost_critic=dense(6, 8, 1, seed=seed + 2), context=views if context else None,
+        critic=dense(6, 8, 1, seed=seed + 1), cost_critic=dense(6, 8, 1, seed=seed + 2),
+        context=views if context else None,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Discrete
+from gymnasium.utils import RecordConstructorArgs
 
 from blendctl.blender import setup
 from blendctl.controllers import Controller
@@ -17,7 +18,7 @@ from blendctl.errors import InputError
 __all__ = ["BlendEnv"]
 
 
-class BlendEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
+class BlendEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """An environment in which an agent picks, at every stage, the controller that drives for `hold` steps.
 
     Any RL library can learn a switch in it, to compare with. The reward is the sum over the stage; so are the
@@ -38,7 +39,9 @@ class BlendEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             from blendctl.blender.running import _make
 
             env = _make(env)
-        super().__init__(env)
+        given: dict[str, Any] = {"controllers": controllers, "hold": hold, "cost_weight": cost_weight}
+        RecordConstructorArgs.__init__(self, _disable_deepcopy=True, **given, stochastic=stochastic)
+        gymnasium.Wrapper.__init__(self, env)
         self.controllers = [as_controller(c) for c in setup.several(controllers)]
         self.hold = setup.count("hold", hold)
         self.cost_weight = float(cost_weight)

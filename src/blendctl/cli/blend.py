@@ -99,6 +99,10 @@ def blend(
     settings = _settings(options, called)
     summary: dict[str, Any] = {"world": world, "controllers": list(team), "names": called, "seed": seed}
     started = time.perf_counter()
+    recorder = None if out is None else Recorder(out / "record", overwrite=True)
+    blender = Blender(
+        drivers, called, seed=seed, record=recorder, **settings
+    )  # refuses before anything drives
     if alone:
         summary["alone"] = {}
         fixed = {name: value for name, value in settings.items() if name not in ("rule", "bandit")}
@@ -106,8 +110,6 @@ def blend(
             driver = Blender(drivers, called, rule=Fixed(arm=arm), seed=seed, **fixed | {"frozen": True})
             tally = _drive(world, driver, episodes, seed, counterfactual, console, f"{name} alone")
             summary["alone"][name] = tally.summary()
-    recorder = None if out is None else Recorder(out / "record", overwrite=True)
-    blender = Blender(drivers, called, seed=seed, record=recorder, **settings)
     tally = _drive(world, blender, episodes, seed, counterfactual, console, "blended")
     summary |= tally.summary()
     summary |= {

@@ -1,0 +1,270 @@
+"""Whole episodes: in any Gymnasium environment, in many worlds at once, with the truth beside the choice."""
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+
+from blendctl import BlendEnv, Blender, BlenderBatch, run
+from blendctl.blender import correct_choices
+from blendctl.blender.tally import Tally
+from blendctl.controllers.classical import PotentialField, PurePursuit
+from blendctl.envs import VectorWorld
+from blendctl.errors import InputError, StateError
+from blendctl.features import Custom, OneHot
+
+WORLD = "blendctl/PointGoal1-v0"
+
+
+class Countdown(gymnasium.Env):
+    """Ends after a number of steps; the reward is the action, the cost is in the info."""
+
+    observation_space = gymnasium.spaces.Box(-1, 100, (1,), np.float64)
+    action_space = gymnasium.spaces.Box(-1, 1, (1,), np.float64)
+
+    def __init__(self, steps=10):
+        self.steps, self.seeds = steps, []
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.seeds.append(seed)
+        self.left = self.steps
+        return np.array([float(self.left)]), {}
+
+    def step(self, action):
+        self.left -= 1
+        info = {"cost": float(self.left % 2), "cost_odd": 2.0 * (self.left % 2)}
+        return np.array([float(self.left)]), float(action[0]), self.left == 0, False, info
+
+
+def two(**options):
+    return Blender(
+        [lambda o: [0.5], lambda o: [0.1]], ["fast", "safe"], features="one-hot", seed=0, **options
+    )
+
+
+def team():
+    return [PurePursuit("PointGoal1"), PotentialField("PointGoal1")]
+
+
+def test_every_step_of_every_episode_is_a_record():
+    env = Countdown()
+    records = list(run(env, two(), episodes=3, seed=5))
+    assert [r.step for r in records] == list(range(1, 31))
+    assert [r.episode for r in records] == [0] * 10 + [1] * 10 + [2] * 10
+    assert [r.ended for r in records] == ([False] * 9 + [True]) * 3
+    assert env.seeds == [5, 6, 7]
+    assert sum(r.cost for r in records) == 15
+    assert all(r.reward == r.action[0] for r in records)
+    assert all(r.learned for r in records)
+
+
+def test_held_stages_are_cut_by_the_end_of_an_episode():
+    records = list(run(Countdown(10), two(hold=4), episodes=2))
+    assert [r.steps for r in records] == [4, 4, 2] * 2
+    assert all(r.learned for r in records)
+
+
+def test_the_cost_may_come_from_a_function_or_from_its_parts():
+    records = list(run(Countdown(), two(), cost=lambda o, a, info: 0.25 * o[0]))
+    assert sum(r.cost for r in records) == pytest.approx(0.25 * 45)
+    parts = list(run(Countdown(), two(objectives=["reward", "-cost_odd"])))
+    assert sum(r.feedback[1] for r in parts) == -10
+
+
+def test_an_environment_without_costs_has_cost_zero():
+    blender = Blender([lambda o: 0, lambda o: 1], features="one-hot", seed=0)
+    records = list(run("CartPole-v1", blender, episodes=2, seed=0))
+    assert sum(r.reward for r in records) == len(records)
+    assert {r.cost for r in records} == {0.0}
+    assert records[0].action.shape == ()
+
+
+def test_a_stage_cut_short_by_a_failure_is_still_yielded():
+    def moody(observation):
+        if observation[0] == 8:
+            raise ValueError
+        return [0.5]
+
+    blender = Blender(
+        [moody, lambda o: [0.1]], ["moody", "safe"], features="one-hot", hold=3, bandit=None, rule="fixed"
+    )
+    records = list(run(Countdown(9), blender))
+    assert [r.steps for r in records] == [1, 3, 3, 2]
+    assert sum(r.steps for r in records) == 9
+    assert not records[0].learned
+
+
+def test_counterfactuals_tell_what_every_arm_would_have_brought():
+    blender = Blender(team(), ["bold", "wary"], fallback="wary", seed=0)
+    tally = Tally(blender.names)
+    for count, record in enumerate(run(WORLD, blender, seed=2, counterfactual=True), start=1):
+        assert record.truth[record.arm] == pytest.approx(record.feedback, abs=1e-12)
+        assert record.correct == bool(correct_choices(record.truth, record.arm))
+        tally.add(record)
+        if count == 300:
+            break
+    assert 0.0 < tally.correct_ratio < 1.0
+    assert tally.average_loss <= blender.loss_bound
+
+
+def test_counterfactuals_of_held_stages_drive_through_them():
+    blender = Blender(team(), ["bold", "wary"], hold=5, features="one-hot", seed=0)
+    for count, record in enumerate(run(WORLD, blender, seed=2, counterfactual=True), start=1):
+        assert record.truth[record.arm] == pytest.approx(record.feedback, abs=1e-12)
+        if count == 40:
+            break
+
+
+def test_peeking_does_not_change_the_drive():
+    arms = []
+    for counterfactual in (False, True):
+        blender = Blender(team(), seed=0)
+        records = run(WORLD, blender, seed=3, counterfactual=counterfactual)
+        arms.append([next(records).feedback.tolist() for _ in range(100)])
+    assert arms[0] == arms[1]
+
+
+@pytest.mark.parametrize(
+    ("truth", "arm", "right"),
+    [
+        ([[1.0, 0.0], [0.0, 1.0]], 0, True),  # neither dominates
+        ([[1.0, 0.0], [1.0, 0.0]], 1, True),  # equal
+        ([[1.0, 0.0], [1.0, -1.0]], 1, False),  # as good in one, worse in the other
+        ([[1.0, 0.0], [1.0, -1.0]], 0, True),
+        ([[1.0 + 5e-6, 0.0], [1.0, 0.0]], 1, True),  # not clearly better
+        ([[1.0 + 2e-5, 0.0], [1.0, 0.0]], 1, False),
+        ([[1.1, -1e-9], [1.0, 0.0]], 1, True),  # better in one, a hair worse in the other
+        ([[0.0, 0.0], [0.1, 0.1], [0.0, 0.2]], 0, False),
+    ],
+)
+def test_correct_means_that_no_other_arm_is_as_good_and_clearly_better(truth, arm, right):
+    assert bool(correct_choices(truth, arm)) is right
+    assert correct_choices([truth, truth], [arm, arm]).tolist() == [right, right]
+
+
+@pytest.mark.parametrize("learner", ["each", "pooled"])
+def test_many_worlds_are_driven_in_lock_step(learner):
+    batch = BlenderBatch(team(), 3, names=["bold", "wary"], learner=learner, features="one-hot", seed=0)
+    worlds = VectorWorld(
+        "PointGoal1", 3, threads=1, autoreset_mode=AutoresetMode.DISABLED, max_episode_steps=40
+    )
+    records = list(run(worlds, batch, episodes=2, seed=0, counterfactual=True))
+    worlds.close()
+    assert len(records) == 80
+    assert [r.ended.all() for r in records] == ([False] * 39 + [True]) * 2
+    rows = np.arange(3)
+    for record in records:
+        assert record.truth[rows, record.arm] == pytest.approx(record.feedback, abs=1e-12)
+        assert np.array_equal(record.correct, correct_choices(record.truth, record.arm))
+        assert record.counted.all()
+    stages = np.asarray(batch.bandit.stage)
+    assert stages.tolist() == ([80] * 3 if learner == "each" else 240)
+
+
+def test_each_learner_of_a_batch_is_as_one_blender_alone():
+    """A world with deterministic controllers: row i of a batch does what a blender of seed + i does."""
+    batch = BlenderBatch(team(), 2, names=["bold", "wary"], features=OneHot(), seed=0)
+    worlds = VectorWorld(
+        "PointGoal1", 2, threads=1, autoreset_mode=AutoresetMode.DISABLED, max_episode_steps=50
+    )
+    together = np.array([record.arm for record in run(worlds, batch, seed=0)])
+    worlds.close()
+    env = gymnasium.make(WORLD, max_episode_steps=50)
+    for row in range(2):
+        blender = Blender(team(), ["bold", "wary"], features=OneHot(), seed=row)
+        assert [r.arm for r in run(env, blender, seed=row)] == together[:, row].tolist()
+    env.close()
+
+
+def test_a_batch_holds_and_looks_back():
+    batch = BlenderBatch(team(), 2, features="one-hot", hold=5, context="previous", seed=0)
+    worlds = VectorWorld(
+        "PointGoal1", 2, threads=1, autoreset_mode=AutoresetMode.DISABLED, max_episode_steps=23
+    )
+    records = list(run(worlds, batch, seed=0))
+    worlds.close()
+    assert records[0].decisions is None  # a first pull by chance
+    arms = np.array([r.arm for r in records])
+    for start in range(0, 23, 5):
+        assert (arms[start : start + 5] == arms[start]).all()
+    assert batch.bandit.stage.tolist() == [5, 5]
+
+
+def test_an_action_that_is_not_finite_is_replaced_in_its_world_alone():
+    def torn(observations):
+        actions = np.full((3, 2), 0.5)
+        actions[1] = np.nan
+        return actions
+
+    batch = BlenderBatch(
+        [torn, lambda o: np.zeros((3, 2))], 3, names=["torn", "whole"], features="one-hot", rule="fixed"
+    )
+    actions = batch.act(np.zeros((3, 4)))
+    assert batch.arm.tolist() == [0, 1, 0]
+    assert actions.tolist() == [[0.5, 0.5], [0.0, 0.0], [0.5, 0.5]]
+
+
+def test_what_does_not_fit_together_is_told():
+    with pytest.raises(InputError, match="needs a BlenderBatch"):
+        run(VectorWorld("PointGoal1", 2, threads=1), two())
+    with pytest.raises(InputError, match="episodes must be"):
+        run(Countdown(), two(), episodes=0)
+    with pytest.raises(InputError, match="world with `peek`"):
+        next(run(Countdown(), two(), counterfactual=True))
+    batch = BlenderBatch(team(), 2, features="one-hot")
+    with pytest.raises(InputError, match="autoreset_mode"):
+        next(run(VectorWorld("PointGoal1", 2, threads=1), batch))
+    with pytest.raises(InputError, match="3 worlds, the blender drives 2"):
+        next(run(VectorWorld("PointGoal1", 3, threads=1, autoreset_mode="Disabled"), batch))
+    with pytest.raises(InputError, match="of 2 worlds"):
+        batch.act(np.zeros((3, 60)))
+    with pytest.raises(StateError, match="call act"):
+        batch.observe(np.zeros(2), {})
+    batch.act(np.zeros((2, 60)))
+    with pytest.raises(StateError, match="not observed"):
+        batch.act(np.zeros((2, 60)))
+    wrong = BlenderBatch(team(), 2, features=Custom(lambda o, a, arm: [1.0], size=2))
+    with pytest.raises(InputError, match="context of pure-pursuit must have shape"):
+        wrong.act(np.zeros((2, 60)))
+
+
+@pytest.mark.filterwarnings("ignore:.*different from the unwrapped version")
+def test_the_blend_as_an_environment():
+    env = BlendEnv(WORLD, team(), hold=10, cost_weight=0.5)
+    check_env(env, skip_render_check=True)
+    assert env.action_space == gymnasium.spaces.Discrete(2)
+    env.reset(seed=0)
+    total, steps, over = 0.0, 0, False
+    while not over:
+        _, reward, terminated, truncated, info = env.step(steps % 2)
+        over, steps, total = terminated or truncated, steps + 1, total + reward
+        assert info["cost"] == info["cost_hazards"] <= 10
+    assert steps == 100
+    with pytest.raises(InputError, match="0 to 1, actually: 2"):
+        env.step(2)
+    env.close()
+
+
+def test_a_blend_env_is_repeatable():
+    runs = []
+    for _ in range(2):
+        env = BlendEnv(Countdown(5), [lambda o, rng: [rng.uniform()]])
+        env.reset(seed=1)
+        runs.append([env.step(0)[1] for _ in range(5)])
+    assert runs[0] == runs[1]
+    assert len(set(runs[0])) == 5
+
+
+def test_a_tally_adds_up_per_episode():
+    blender = two()
+    tally = Tally(blender.names)
+    for record in run(Countdown(), blender, episodes=3):
+        tally.add(record)
+    summary = tally.summary()
+    assert summary["episodes"] == 3
+    assert summary["cost_mean"] == 5.0
+    assert sum(summary["arm_share"].values()) == pytest.approx(1.0)
+    assert summary["return_mean"] == pytest.approx(sum(tally.returns) / 3)
+    assert summary["correct_ratio"] is None

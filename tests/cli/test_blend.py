@@ -1,0 +1,105 @@
+"""The commands blend, explain and check-controller, from their words to their files."""
+
+import json
+
+import pyarrow.dataset
+import pytest
+
+from blendctl import BlendingBandit
+from blendctl.cli import main
+
+
+def call(capsys, *args):
+    with pytest.raises(SystemExit) as stopped:
+        main([str(arg) for arg in args])
+    return stopped.value.code, *capsys.readouterr()
+
+
+@pytest.fixture(scope="module")
+def drive(tmp_path_factory):
+    """One drive that several tests look at."""
+    folder = tmp_path_factory.mktemp("blend")
+    with pytest.raises(SystemExit) as stopped:
+        main(
+            ["blend", "PointGoal1", "--controllers", "pure-pursuit", "potential-field", "--episodes", "1",
+             "--seed", "0", "--out", str(folder), "--json", str(folder / "copy.json")]
+        )  # fmt: skip
+    assert stopped.value.code == 0
+    return folder
+
+
+def test_blend_writes_summary_record_and_learner(drive):
+    summary = json.loads((drive / "summary.json").read_text())
+    assert json.loads((drive / "copy.json").read_text()) == summary
+    table = pyarrow.dataset.dataset(drive / "record").to_table()
+    assert len(table) == summary["steps"] == 1000
+    assert summary["return_mean"] == pytest.approx(sum(table["reward"].to_pylist()))
+    assert summary["cost_mean"] == sum(table["cost"].to_pylist())
+    assert summary["switches"] == sum(table["switched"].to_pylist())
+    assert summary["arm_share"]["pure-pursuit"] == table["name"].to_pylist().count("pure-pursuit") / 1000
+    assert summary["correct_ratio"] == sum(table["correct"].to_pylist()) / 1000
+    assert 0 <= summary["average_loss"] <= summary["loss_bound"]
+    assert set(summary["alone"]) == {"pure-pursuit", "potential-field"}
+    assert summary["alone"]["pure-pursuit"]["arm_share"]["pure-pursuit"] == 1.0
+    assert BlendingBandit.load(drive / "bandit.safetensors").stage == 1000
+
+
+def test_explain_tells_one_decision(drive, capsys):
+    code, out, _ = call(capsys, "explain", drive, "--step", 250)
+    assert code == 0
+    assert "stage 250" in out
+    assert "the true loss of this choice is at most" in out
+    code, _, err = call(capsys, "explain", drive, "--step", 5000)
+    assert code == 1
+    assert "steps 1 to 1000" in err
+    code, _, err = call(capsys, "explain", drive.parent, "--step", 1)
+    assert code == 1
+    assert "holds no record" in err
+
+
+def test_a_drive_goes_on_with_a_saved_learner_and_without_extras(drive, tmp_path, capsys):
+    code, out, _ = call(
+        capsys, "blend", "PointGoal1", "--controllers", "pure-pursuit", "potential-field", "--names", "bold", "wary",
+        "--episodes", 1, "--hold", 50, "--no-alone", "--no-counterfactual", "--frozen",
+        "--bandit", drive / "bandit.safetensors", "--json", tmp_path / "s.json",
+    )  # fmt: skip
+    assert code == 0
+    assert "bold" not in out.split("blended")[0].split("┡")[-1]
+    summary = json.loads((tmp_path / "s.json").read_text())
+    assert summary["stages"] == 20
+    assert summary["correct_ratio"] is None
+    assert set(summary["arm_share"]) == {"bold", "wary"}
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["PointGaol1"], 'did you mean "PointGoal1"'),
+        (["PointGoal2"], "--controllers pure-pursuit potential-field"),
+        (["PointGoal1", "--controllers", "nobody"], 'no controller "nobody"'),
+        (["PointGoal1", "--controllers", "stop", "stop", "--rule", "chance"], "no decision rule"),
+        (["PointGoal1", "--controllers", "stop", "--objectives", "cost"], 'did you mean "-cost"'),
+        (["PointGoal1", "--controllers", "stop", "pure-pursuit", "--scales", "1", "2", "3"], "scales"),
+    ],
+)
+def test_what_cannot_be_blended_is_said_in_one_line(capsys, args, words):
+    code, _, err = call(capsys, "blend", *args)
+    assert code == 1
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_check_controller_passes_and_fails(tmp_path, capsys):
+    (tmp_path / "mine.py").write_text(
+        "def good(o):\n    return [0.0, 0.0]\n\ndef bad(o):\n    return [0.0]\n"
+    )
+    code, out, _ = call(
+        capsys, "check-controller", f"{tmp_path}/mine.py:good", "--observations", 20, "--deadline", 10,
+        "--json", tmp_path / "found.json",
+    )  # fmt: skip
+    assert code == 0
+    assert "it can drive" in out
+    assert {"check", "verdict", "words"} == set(json.loads((tmp_path / "found.json").read_text())[0])
+    code, out, _ = call(capsys, "check-controller", f"{tmp_path}/mine.py:bad", "--observations", 20)
+    assert code == 1
+    assert "expected (2,)" in out
