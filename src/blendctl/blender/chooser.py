@@ -47,19 +47,34 @@ class Chooser:
         self.previous = previous  # decide from the state before, as the paper prints
         self.rng = rng
         self.arms = tuple(range(len(names)))
+        self.shape = (len(names), feature.size)
         self.proven = False  # it has worked once: from now on nothing is raised
         self._earlier: tuple[FloatArray, tuple[int, ...]] | None = None
 
     def context(self, observation: Any, proposals: list[Action | None]) -> tuple[FloatArray, tuple[int, ...]]:
         """Compute psi (arms, features), NaN where there is none; and the arms that have an action and a context."""
+        feature, rows = self.feature, []
+        try:  # the common case: all goes well
+            for arm, action in enumerate(proposals):
+                if action is None:
+                    return self._one_by_one(observation, proposals)
+                rows.append(feature(observation, action, arm))
+            psi = np.array(rows, np.float64)
+            if psi.shape == self.shape and finite_vector(psi.reshape(-1)):
+                return psi, self.arms
+        except Exception:  # which arm failed, and how, is told one by one
+            pass
+        return self._one_by_one(observation, proposals)
+
+    def _one_by_one(
+        self, observation: Any, proposals: list[Action | None]
+    ) -> tuple[FloatArray, tuple[int, ...]]:
         feature, size = self.feature, self.size
         psi = np.empty((len(proposals), size))
-        whole = True
         for arm in self.arms:
             action = proposals[arm]
             if action is None:
                 psi[arm] = math.nan
-                whole = False
                 continue
             try:
                 row: Any = feature(observation, action, arm)
@@ -74,17 +89,11 @@ class Chooser:
                 told = f"raised {type(error).__name__}: {str(error)[:200]}"
                 self.events.append(f"the context of {self.names[arm]} {told}")
                 psi[arm] = math.nan
-                whole = False
-        if whole and finite_vector(psi.reshape(-1)):
-            return psi, self.arms
-        return psi, self._finite(psi, proposals)
-
-    def _finite(self, psi: FloatArray, proposals: list[Action | None]) -> tuple[int, ...]:
-        finite = np.asarray(np.isfinite(psi).all(axis=1))
-        for arm in self.arms:
-            if proposals[arm] is not None and not finite[arm]:
+                continue
+            if not finite_vector(psi[arm]):
                 self.events.append(f"the context of {self.names[arm]} is NaN or infinite")
-        return tuple(arm for arm in self.arms if finite[arm])
+        finite = np.asarray(np.isfinite(psi).all(axis=1))
+        return psi, tuple(arm for arm in self.arms if finite[arm])
 
     def choose(self, psi: FloatArray, asked: tuple[int, ...]) -> Choice:
         """Choose among the arms that have an action and a context."""

@@ -106,13 +106,10 @@ class Drivers:
 
     def propose(self, observation: Any, step: int) -> list[Action | None]:
         """Ask every fit controller; give an action per arm, None for those that are benched or failed."""
-        until = self.bench.until
-        arms = [arm for arm in self._arms if step >= until[arm]]
-        proposals: list[Action | None] = [None] * len(until)
+        until, ask = self.bench.until, self.ask
         if self._timed:
-            self._start(arms, observation)
-        for arm in arms:
-            proposals[arm] = self.ask(arm, observation, step)
+            self._start([arm for arm in self._arms if step >= until[arm]], observation)
+        proposals = [ask(arm, observation, step) if step >= until[arm] else None for arm in self._arms]
         if self.shape is None:
             self._settle_shape(proposals)
         return proposals

@@ -100,10 +100,11 @@ def _one(
                     judge.look(record)
                 observation, reward, terminated, truncated, info = world.step(action)
                 ended = terminated or truncated
-                if ended and record.steps < blender.hold:
-                    record.truth = record.correct = None  # the alternatives drove on to a full stage
                 price = info.get("cost", 0.0) if cost is None else cost(observation, action, info)
                 parts = {name: info.get(name) for name in signals}
+                if judge is not None:  # before the record may be written down
+                    told = {"reward": float(reward), "cost": float(price)}
+                    judge.see(record, blender.objectives(told | parts), ended=ended)
                 blender.observe(float(reward), float(price), done=ended, **parts)
                 if record.closed:
                     record.told = True

@@ -38,10 +38,11 @@ def correct_choices(truth: ArrayLike, arm: ArrayLike) -> BoolArray:
 
 
 class Judge:
-    """Step every controller from the same frozen state, with the same noise, without moving the world.
+    """Step the controllers that did not drive from the same frozen state, with the same noise.
 
-    With hold > 1 every controller drives through the whole stage, with the noise that it would have drawn; a
-    controller that remembers what it saw would remember this too.
+    The world does not move, and is the same for all: what the driver brings is seen when it drives. With hold > 1
+    every controller drives through the whole stage, with the noise that it would have drawn; a controller that
+    remembers what it saw would remember this too.
     """
 
     def __init__(self, env: Any, blender: Blender) -> None:
@@ -53,6 +54,7 @@ class Judge:
         self.blender = blender
         self.hold = blender.hold
         self._rngs: list[Any] = []
+        self._driven: FloatArray | float = 0.0  # what the driver has brought in this stage
 
     def before(self) -> None:
         """Keep the controllers' generators as they are before they draw."""
@@ -61,22 +63,35 @@ class Judge:
             self._rngs = copy.deepcopy(self.blender.drivers.rngs)
 
     def look(self, record: Record) -> None:
-        """Tell a stage that has just begun what every arm would bring; arms without an action stay unknown."""
-        arms = [arm for arm, action in enumerate(record.proposals) if action is not None]
-        if not arms:
+        """Tell a stage that has just begun what the others would bring; arms without an action stay unknown."""
+        objectives = self.blender.objectives
+        self._driven = 0.0
+        record.truth = np.full((len(record.proposals), len(objectives)), np.nan)
+        others = [
+            arm for arm, action in enumerate(record.proposals) if action is not None and arm != record.arm
+        ]
+        if not others:
             return
         if self.hold == 1:
-            alternatives: Any = np.stack([record.proposals[arm] for arm in arms])  # type: ignore[misc]  # None is left out
-            found = self.world.peek(alternatives, components=True)
+            actions = np.array([record.proposals[arm] for arm in others])
+            reward, cost, parts = self.world.peek(actions, components=True)
         else:
-            policies = [self._policy(arm) for arm in arms]
-            found = self.world.peek(policies, horizon=self.hold, components=True)
-        reward, cost, components = found
-        values = self.blender.objectives.arrays({"reward": reward, "cost": cost, **components})
-        record.truth = np.full((len(record.proposals), values.shape[-1]), np.nan)
-        record.truth[arms] = values
-        if record.arm in arms:
-            record.correct = bool(correct_choices(values, arms.index(record.arm)))
+            policies = [self._policy(arm) for arm in others]
+            reward, cost, parts = self.world.peek(policies, horizon=self.hold, components=True)
+        record.truth[others] = objectives.arrays({"reward": reward, "cost": cost, **parts})
+
+    def see(self, record: Record, feedback: FloatArray, *, ended: bool) -> None:
+        """Hear what a step of the driver brought; when the stage is over, tell whether the choice was correct."""
+        self._driven = self._driven + feedback
+        if record.truth is None:
+            return
+        if record.closed and record.arm >= 0:
+            record.truth[record.arm] = self._driven
+            known = np.asarray(np.isfinite(record.truth).all(axis=1))
+            mine = int(known[: record.arm].sum())
+            record.correct = bool(correct_choices(record.truth[known], mine)) if known[record.arm] else None
+        elif ended:
+            record.truth = None  # the others drove on to a full stage: they cannot be compared
 
     def _policy(self, arm: int) -> Any:
         controller, rng = self.blender.controllers[arm], self._rngs[arm]

@@ -63,7 +63,7 @@ class _NextStep:
 
     def __call__(self, observation: Any, action: Any, arm: int) -> FloatArray | tuple[float, float]:
         reward, cost = self.predict[arm](observation, action)
-        if np.ndim(reward):
+        if type(reward) is np.ndarray and reward.ndim:
             return np.stack([reward, -cost], axis=-1)
         return reward, -cost
 
