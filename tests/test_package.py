@@ -8,7 +8,16 @@ import pytest
 
 import blendctl
 
-PUBLIC = ["blendctl", "blendctl.pareto", "blendctl.errors", "blendctl.bandit", "blendctl.bandit.rules"]
+PUBLIC = [
+    "blendctl",
+    "blendctl.pareto",
+    "blendctl.errors",
+    "blendctl.bandit",
+    "blendctl.bandit.rules",
+    "blendctl.blender",
+    "blendctl.features",
+    "blendctl.controllers",
+]
 
 
 @pytest.mark.parametrize("name", PUBLIC)

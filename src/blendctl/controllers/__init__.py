@@ -1,10 +1,23 @@
-"""What drives: the Controller protocol, networks that run without torch, the zoo of trained controllers."""
+"""What drives: the Controller protocol, networks that run without torch, the zoo, and controllers from anywhere."""
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from blendctl.controllers.adapters import OnnxController, ScriptController, as_controller
 from blendctl.controllers.base import Controller, Critic, Predictor
+from blendctl.controllers.checkpoints import read_omnisafe, read_sb3
 from blendctl.controllers.encoding import Ahead, Encoding, Lidar, identity_encoding
 from blendctl.controllers.library import load, zoo_names
 from blendctl.controllers.network import ContextNetwork, NetworkController
+from blendctl.controllers.remote import RemoteController
 from blendctl.controllers.saved import read_controller, write_controller
+from blendctl.controllers.server import ControllerServer
+
+if TYPE_CHECKING:
+    from blendctl.controllers.anywhere import open_controller
+    from blendctl.controllers.classical import HeadingPID, PotentialField, PurePursuit, Stop
 
 __all__ = [
     "Controller",
@@ -12,8 +25,20 @@ __all__ = [
     "Predictor",
     "load",
     "zoo_names",
+    "open_controller",
+    "as_controller",
     "NetworkController",
     "ContextNetwork",
+    "PurePursuit",
+    "PotentialField",
+    "HeadingPID",
+    "Stop",
+    "OnnxController",
+    "ScriptController",
+    "RemoteController",
+    "ControllerServer",
+    "read_omnisafe",
+    "read_sb3",
     "read_controller",
     "write_controller",
     "Encoding",
@@ -21,3 +46,17 @@ __all__ = [
     "Ahead",
     "identity_encoding",
 ]
+
+_LATE = {  # they know the worlds, and load MuJoCo
+    "open_controller": "blendctl.controllers.anywhere",
+    "PurePursuit": "blendctl.controllers.classical",
+    "PotentialField": "blendctl.controllers.classical",
+    "HeadingPID": "blendctl.controllers.classical",
+    "Stop": "blendctl.controllers.classical",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATE:
+        return getattr(importlib.import_module(_LATE[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
