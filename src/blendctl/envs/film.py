@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from abc import ABC, abstractmethod
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -48,7 +49,7 @@ def open_film(path: str | Path, *, fps: float) -> Film:
     return _Gif(target, fps) if target.suffix.lower() == ".gif" else _Mp4(target, fps)
 
 
-class _Film:
+class _Film(ABC):
     def __init__(self, path: Path) -> None:
         self.frames = 0
         self._path = path
@@ -72,9 +73,11 @@ class _Film:
         finally:
             self._part.unlink(missing_ok=True)
 
+    @abstractmethod
     def _finish(self) -> None:
-        raise NotImplementedError
+        """Complete the file that was begun."""
 
+    @abstractmethod
     def _abandon(self) -> None:
         """Let go of what was begun."""
 
@@ -116,6 +119,9 @@ class _Gif(_Film):
             loop=0,
             optimize=True,
         )
+
+    def _abandon(self) -> None:
+        self._pictures.clear()
 
 
 class _Mp4(_Film):
