@@ -1,5 +1,6 @@
 """A task says what a world is, and refuses what cannot be one."""
 
+import numpy as np
 import pytest
 
 from blendctl.envs import Buttons, Goal, Gremlins, Hazards, Objects, Pillars, PushBox, Task, Vases, find_task
@@ -33,7 +34,14 @@ def test_lidars_come_as_still_then_sliding_then_circling():
         (lambda: Task("Point", "goal", 2.0, (Goal(), Hazards(1), Hazards(2))), "called hazards"),
         (lambda: Task("Point", "goal", 0.3, (Goal(),)), "keepout"),
         (lambda: Task("Point", "goal", 1.0, (Goal(),), max_episode_steps=0), "max_episode_steps"),
-        (lambda: Hazards(0), "count >= 1"),
+        (lambda: Task("Point", "goal", float("inf"), (Goal(),)), "extents"),
+        (lambda: Task("Point", "goal", 1.0, (Goal(), "hazards")), "objects such as"),
+        (lambda: Task("Point", "goal", 1.0, (Goal(),), max_episode_steps=2.5), "whole number"),
+        (lambda: Hazards(0), "count of hazards >= 1"),
+        (lambda: Hazards(2.0), "whole number"),
+        (lambda: Hazards(True), "whole number"),
+        (lambda: Hazards(1, radius="wide"), "radius"),
+        (lambda: Goal(half_height=0.0), "half_height"),
         (lambda: Hazards(1, radius=-1.0), "radius"),
         (lambda: Hazards(1, radius=float("nan")), "radius"),
         (lambda: Hazards(1, name="Lava pit"), "lower-case"),
@@ -45,6 +53,21 @@ def test_lidars_come_as_still_then_sliding_then_circling():
 def test_impossible_tasks_are_refused_with_a_reason(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+def test_a_task_written_otherwise_is_the_same_task():
+    plain = Task("Point", "goal", 2.0, (Goal(), Hazards(3, keepout=1.0)))
+    other = Task("Point", "goal", 2, [Goal(), Hazards(np.int64(3), keepout=1)])
+    assert other == plain
+    assert hash(other) == hash(plain)
+    assert repr(other) == repr(plain)  # which a snapshot is recognised by
+
+
+def test_what_is_no_task_is_refused():
+    with pytest.raises(InputError, match="expected a Task"):
+        add_task("Nothing", None)
+    with pytest.raises(InputError, match="world's name"):
+        find_task(3)
 
 
 def test_unknown_names_get_a_suggestion():

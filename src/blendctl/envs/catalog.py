@@ -17,7 +17,7 @@ from blendctl.envs.tasks import (
 )
 from blendctl.errors import InputError, did_you_mean
 
-__all__ = ["NAMES", "find_task", "add_task", "task_names", "short_name"]
+__all__ = ["NAMES", "find_task", "as_task", "add_task", "task_names", "short_name"]
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
@@ -87,14 +87,23 @@ def find_task(name: str) -> Task:
     >>> find_task("PointGoal1").cost_names
     ('hazards',)
     """
+    if not isinstance(name, str):
+        raise InputError(f"expected a world's name such as PointGoal1, actually: {name!r}")
     task = _TASKS.get(short_name(name))
     if task is None:
         raise InputError(f'there is no world "{name}"; {did_you_mean(short_name(name), _TASKS)}')
     return task
 
 
+def as_task(task: Task | str) -> Task:
+    """Return a task, given itself or its name."""
+    return task if isinstance(task, Task) else find_task(task)
+
+
 def add_task(name: str, task: Task) -> None:
     """Add a task of your own under a name; the same task twice is allowed, another one is not."""
+    if not isinstance(task, Task):
+        raise InputError(f"expected a Task, actually: {task!r}")
     if not _WORD.fullmatch(name):
         raise InputError(f"expected a name of letters, digits and _, actually: {name!r}")
     if _TASKS.get(name, task) != task:

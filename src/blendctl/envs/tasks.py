@@ -7,7 +7,9 @@ is complete: the model, the layout, the observation and the costs all follow fro
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Integral, Real
 
 from blendctl.errors import InputError, did_you_mean
 
@@ -21,6 +23,7 @@ __all__ = [
     "PushBox",
     "Gremlins",
     "Task",
+    "check_count",
     "ROBOTS",
     "REWARDS",
 ]
@@ -28,6 +31,22 @@ __all__ = [
 ROBOTS = ("Point", "Car")
 REWARDS = ("goal", "push", "button")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+_SIZES = ("keepout", "radius", "half_height", "half", "density", "travel")
+
+
+def check_count(value: object, name: str) -> int:
+    """Return a whole number of at least 1."""
+    count = 0 if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+    if count < 1:
+        raise InputError(f"expected {name} >= 1, a whole number, actually: {value!r}")
+    return count
+
+
+def _check_size(value: object, name: str) -> float:
+    size = float(value) if isinstance(value, Real) else 0.0
+    if not 0.0 < size < 100.0:
+        raise InputError(f"expected 0 < {name} < 100, actually: {value!r}")
+    return size
 
 
 @dataclass(frozen=True)
@@ -44,16 +63,13 @@ class Objects:
             raise InputError(
                 "Objects is abstract; use Goal, Hazards, Pillars, Buttons, Vases, PushBox, Gremlins"
             )
-        if not _NAME.fullmatch(self.name):
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             raise InputError(f"expected a name of lower-case letters, digits and _, actually: {self.name!r}")
-        if self.count < 1:
-            raise InputError(
-                f"{self.name}: expected count >= 1, actually: {self.count}; leave the kind out for none"
-            )
-        for field in ("keepout", "radius", "half", "density", "travel"):
-            value = getattr(self, field, 1.0)
-            if not 0.0 < value < 100.0:
-                raise InputError(f"{self.name}: expected 0 < {field} < 100, actually: {value}")
+        # plain numbers, so that equal tasks are written alike
+        object.__setattr__(self, "count", check_count(self.count, f"count of {self.name}"))
+        for size in _SIZES:
+            if hasattr(self, size):
+                object.__setattr__(self, size, _check_size(getattr(self, size), f"{size} of {self.name}"))
 
     @property
     def cost_names(self) -> tuple[str, ...]:
@@ -164,9 +180,18 @@ class Task:
 
     def __post_init__(self) -> None:
         if self.robot not in ROBOTS:
-            raise InputError(f'there is no robot "{self.robot}"; {did_you_mean(self.robot, ROBOTS)}')
+            raise InputError(f'there is no robot "{self.robot}"; {did_you_mean(str(self.robot), ROBOTS)}')
         if self.reward not in REWARDS:
-            raise InputError(f'there is no reward "{self.reward}"; {did_you_mean(self.reward, REWARDS)}')
+            raise InputError(f'there is no reward "{self.reward}"; {did_you_mean(str(self.reward), REWARDS)}')
+        objects = tuple(self.objects) if isinstance(self.objects, Iterable) else (self.objects,)
+        for kind in objects:
+            if not isinstance(kind, Objects):
+                raise InputError(f"expected objects such as (Goal(), Hazards(8)), actually: {kind!r}")
+        object.__setattr__(self, "objects", objects)
+        object.__setattr__(self, "extents", _check_size(self.extents, "extents"))
+        object.__setattr__(self, "agent_keepout", _check_size(self.agent_keepout, "agent_keepout"))
+        steps = check_count(self.max_episode_steps, "max_episode_steps")
+        object.__setattr__(self, "max_episode_steps", steps)
         names = [kind.name for kind in self.objects]
         costs = self.cost_names
         for what, listed in (("objects", names), ("costs", list(costs))):
@@ -188,12 +213,8 @@ class Task:
         if self.reward != "button" and any(isinstance(k, Buttons) and k.constrained for k in self.objects):
             raise InputError('buttons cost only in a task with reward "button"; pass constrained=False')
         for name, keepout in (("agent", self.agent_keepout), *((k.name, k.keepout) for k in self.objects)):
-            if not 0.0 < keepout < self.extents:
-                raise InputError(
-                    f"{name}: expected 0 < keepout < extents = {self.extents}, actually: {keepout}"
-                )
-        if self.max_episode_steps < 1:
-            raise InputError(f"expected max_episode_steps >= 1, actually: {self.max_episode_steps}")
+            if not keepout < self.extents:
+                raise InputError(f"{name}: expected keepout < extents = {self.extents}, actually: {keepout}")
 
     @property
     def cost_names(self) -> tuple[str, ...]:

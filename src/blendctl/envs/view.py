@@ -112,6 +112,8 @@ def frames_per_second(plan: Plan) -> int:
 def _as_view(view: View | Mapping[str, Any] | None) -> View:
     if isinstance(view, View):
         return view
+    if view is not None and not isinstance(view, Mapping):
+        raise InputError(f'expected a view such as {{"width": 640, "trail": 100}}, actually: {view!r}')
     settings = dict(view or {})
     known = [field.name for field in fields(View)]
     for name in settings:
