@@ -89,7 +89,9 @@ def test_the_count_of_steps_travels_with_a_snapshot():
         other.step(np.zeros(2))
 
 
-@pytest.mark.parametrize("action", [[np.nan, 0.0], [0.0], np.zeros((1, 2)), 0.0, None, ["a", "b"]])
+@pytest.mark.parametrize(
+    "action", [[np.nan, 0.0], [0.0], np.zeros((1, 2)), 0.0, None, ["a", "b"], [[0.0], [0.0, 1.0]], [1j, 0.0]]
+)
 def test_bad_actions_are_refused_and_change_nothing(action):
     env = SingleWorld("CarGoal1")
     env.reset(seed=0)
@@ -97,6 +99,17 @@ def test_bad_actions_are_refused_and_change_nothing(action):
     with pytest.raises(InputError, match="expected"):
         env.step(action)
     assert env.snapshot() == before
+
+
+def test_messages_speak_of_one_world():
+    env = SingleWorld("PointGoal1")
+    env.reset(seed=0)
+    with pytest.raises(InputError, match=r"shape \(2,\), actually: \(3,\)"):
+        env.step(np.zeros(3))
+    with pytest.raises(InputError, match=r"shape \(k, 2\), actually: \(2,\)"):
+        env.peek(np.zeros(2))
+    with pytest.raises(InputError, match="need a horizon"):
+        env.peek([lambda observation: [0.0, 0.0]])
 
 
 def test_stepping_before_reset_says_what_to_do():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from blendctl.envs import NAMES, VectorWorld
+from blendctl.envs.state import pack_world
 from blendctl.errors import FileFormatError, InputError
 
 
@@ -89,6 +90,8 @@ def tampered(snapshot):
     ("spoil", "error", "message"),
     [
         (lambda s: s[:-9], FileFormatError, "truncated"),
+        (lambda s: s[:-9], FileFormatError, "3676 bytes, actually: 3667"),
+        (lambda s: s + b"more", FileFormatError, "too long"),
         (lambda s: s[:5], FileFormatError, "not a snapshot"),
         (tampered, FileFormatError, "damaged"),
         (lambda s: b"BLWORLD\x63" + s[8:], FileFormatError, "format 99"),
@@ -105,6 +108,36 @@ def test_bytes_that_are_no_snapshot_are_refused_and_change_nothing(spoil, error,
     with pytest.raises(error, match=message):
         worlds.restore([good[0], spoil(good[1])])
     assert worlds.snapshot() == before
+
+
+@pytest.mark.parametrize(
+    ("array", "value"),
+    [
+        ("pos", 10**9),
+        ("pos", -1),
+        ("button", 4),
+        ("button", -1),
+        ("phase", 2),
+        ("timer", -1),
+        ("time", np.nan),
+    ],
+)
+def test_values_that_no_step_leads_to_are_refused_even_under_a_good_checksum(array, value):
+    worlds, forged = VectorWorld("PointButton1", 1), VectorWorld("PointButton1", 1)
+    worlds.reset(seed=0)
+    forged.reset(seed=0)
+    before = worlds.snapshot()
+    getattr(forged.batch.worlds, array)[0] = value
+    snapshot = pack_world(forged.batch.worlds, 0, forged.batch.mark)
+    with pytest.raises(FileFormatError, match="cannot be those of a world"):
+        worlds.restore([snapshot])
+    assert worlds.snapshot() == before
+
+
+@pytest.mark.parametrize("snapshots", [None, b"BLWORLD", 3])
+def test_many_worlds_take_a_list_of_snapshots(snapshots):
+    with pytest.raises(InputError, match="expected a list of 2 snapshots"):
+        VectorWorld("PointGoal1", 2).restore(snapshots)
 
 
 def test_snapshots_of_another_world_or_number_are_refused():

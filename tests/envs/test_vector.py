@@ -3,9 +3,10 @@
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
-from blendctl.envs import NAMES, VectorWorld, find_task, world_id
+from blendctl.envs import NAMES, SingleWorld, VectorWorld, find_task, world_id
+from blendctl.envs.kernels import run_steps
 from blendctl.errors import InputError, StateError
 
 
@@ -118,6 +119,50 @@ def test_next_step_autoreset_ignores_the_action_after_the_end():
     assert np.array_equal(obs[0, 3:6], np.zeros(3))  # at rest
 
 
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_it_behaves_as_gymnasiums_own_vector_of_single_worlds(mode):
+    ours = VectorWorld("CarButton1", 3, max_episode_steps=7, autoreset_mode=mode, threads=2)
+    theirs = SyncVectorEnv([lambda: SingleWorld("CarButton1", max_episode_steps=7)] * 3, autoreset_mode=mode)
+    assert np.array_equal(ours.reset(seed=5)[0], theirs.reset(seed=5)[0])
+    for action in actions_for(20, 3):
+        mine, other = ours.step(action), theirs.step(action)
+        for a, b in zip(mine[:4], other[:4], strict=True):
+            assert a.dtype == b.dtype
+            assert np.array_equal(a, b)
+        infos, expected = mine[4], other[4]
+        assert ("final_obs" in infos) == ("final_obs" in expected)
+        if "final_obs" in infos:
+            assert np.array_equal(np.stack(infos["final_obs"]), np.stack(expected["final_obs"]))
+            for key, value in expected["final_info"].items():
+                assert np.array_equal(infos["final_info"][key], value)
+        elif "cost" in expected:
+            for key, value in expected.items():
+                assert np.array_equal(infos[key], value)
+        else:  # every world begins a new episode, and theirs says nothing
+            assert not infos["_cost"].any()
+
+
+def test_actions_of_any_memory_layout_run_the_same_compiled_code():
+    worlds = VectorWorld("PointGoal1", 3)
+    worlds.reset(seed=0)
+    worlds.step(np.zeros((3, 2)))
+    made = len(run_steps.signatures)
+    read_only = np.broadcast_to(np.ones(2), (3, 2))
+    for actions in (read_only, np.ones((3, 4))[:, ::2], np.ones((2, 3)).T, np.ones((3, 2), np.float32)):
+        worlds.step(actions)
+        worlds.reset(seed=0, options={"reset_mask": np.broadcast_to(np.True_, 3)})
+    assert len(run_steps.signatures) == made
+
+
+def test_closed_worlds_still_step_on_the_callers_thread():
+    worlds, open_ones = VectorWorld("PointGoal1", 3, threads=2), VectorWorld("PointGoal1", 3, threads=2)
+    for each in (worlds, open_ones):
+        each.reset(seed=0)
+    worlds.close()
+    worlds.close()
+    assert np.array_equal(worlds.step(np.ones((3, 2)))[0], open_ones.step(np.ones((3, 2)))[0])
+
+
 def test_same_step_autoreset_hands_over_the_final_observation():
     same = VectorWorld("PointGoal1", 2, max_episode_steps=2, autoreset_mode=AutoresetMode.SAME_STEP)
     later = VectorWorld("PointGoal1", 2, max_episode_steps=2)
@@ -189,10 +234,14 @@ def test_calls_before_the_first_reset_say_so(call):
     "options",
     [
         {"num_envs": 0},
+        {"num_envs": 2.5},
         {"threads": 0},
+        {"threads": "two"},
         {"autoreset_mode": "Sometimes"},
         {"max_episode_steps": 0},
         {"task": "PointGole1"},
+        {"task": 1},
+        {"render_mode": "topdown", "view": 3},
     ],
 )
 def test_impossible_options_are_refused(options):
@@ -200,7 +249,7 @@ def test_impossible_options_are_refused(options):
         VectorWorld(**({"task": "PointGoal1", "num_envs": 2} | options))
 
 
-@pytest.mark.parametrize("seed", [-1, 2**32, 2**32 - 1, [1], [1, 2.5], True])
+@pytest.mark.parametrize("seed", [-1, 2**32, 2**32 - 1, 1.5, [1], [1, 2.5], True])
 def test_seeds_outside_the_generators_range_are_refused(seed):
     with pytest.raises(InputError, match="seed"):
         VectorWorld("PointGoal1", 2).reset(seed=seed)

@@ -20,13 +20,14 @@ from blendctl.envs.state import (
     RUNNING,
     UNBORN,
     Worlds,
+    check_world,
     copy_worlds,
     empty_worlds,
     fingerprint,
     pack_world,
     unpack_world,
 )
-from blendctl.envs.tasks import Task
+from blendctl.envs.tasks import Task, check_count
 from blendctl.envs.world import build_model
 from blendctl.errors import InputError, StateError
 
@@ -64,26 +65,28 @@ def name_costs(task: Task, components: FloatArray) -> dict[str, FloatArray]:
     return {f"cost_{name}": components[..., c] for c, name in enumerate(task.cost_names)}
 
 
+def _of_shape(wanted: tuple[int, ...], alternatives: bool) -> str:
+    return f"actions of shape {('k', *wanted) if alternatives else wanted}".replace("'", "")
+
+
 class Batch:
     """Worlds of one task, their states in arrays, and the threads that run them."""
 
     def __init__(
         self, task: Task, num_envs: int, *, threads: int | None = None, max_steps: int | None = None
     ):
-        if num_envs < 1:
-            raise InputError(f"expected num_envs >= 1, actually: {num_envs}")
+        num_envs = check_count(num_envs, "num_envs")
         if threads is None:
             threads = (
                 len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
             )
-        if threads < 1:
-            raise InputError(f"expected threads >= 1, actually: {threads}")
-        if max_steps is not None and max_steps < 1:
-            raise InputError(f"expected max_episode_steps >= 1, actually: {max_steps}")
+        threads = check_count(threads, "threads")
+        if max_steps is None:
+            max_steps = task.max_episode_steps
         self.task = task
         self.num_envs = num_envs
         self.model = _model_of(task)
-        self.plan = make_plan(task, self.model, max_steps=max_steps or task.max_episode_steps)
+        self.plan = make_plan(task, self.model, max_steps=check_count(max_steps, "max_episode_steps"))
         self.worlds = empty_worlds(self.plan, self.model, num_envs)
         self.crew = Crew(self.model, min(threads, num_envs))
         self.mark = fingerprint(task)
@@ -137,8 +140,7 @@ class Batch:
         self, policies: Sequence[Policy], *, horizon: int, gamma: float
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Roll each policy out from the frozen worlds: discounted sums, as `peek`, until an episode's end."""
-        if horizon < 1:
-            raise InputError(f"expected horizon >= 1, actually: {horizon}")
+        check_count(horizon, "horizon")
         if not 0.0 <= gamma <= 1.0:
             raise InputError(f"expected 0 <= gamma <= 1, actually: {gamma}")
         shape = (len(policies), self.num_envs)
@@ -159,24 +161,32 @@ class Batch:
                 weight *= gamma
         return reward, cost, components
 
-    def check_actions(self, actions: ArrayLike, *, alternatives: bool = False) -> FloatArray:
-        """Return actions (n, act), or (k, n, act), as float64; they are clipped later, but must be numbers."""
-        wanted = (self.num_envs, self.act_size)
+    def check_actions(
+        self, actions: ArrayLike, *, alternatives: bool = False, solo: bool = False
+    ) -> FloatArray:
+        """Return actions (n, act), or alternatives (k, n, act), as float64; they are clipped later.
+
+        The only world of a batch comes without its axis (`solo`): (act,), or (k, act) or also (k, 1, act).
+        """
+        wanted = (self.act_size,) if solo else (self.num_envs, self.act_size)
         if isinstance(actions, Sequence) and any(map(callable, actions)):
             raise InputError("policies need a horizon; pass peek(policies, horizon=1) for one step")
         try:
-            array = np.ascontiguousarray(actions, dtype=np.float64)
+            array = np.asarray(actions, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise InputError(f"expected actions of shape {wanted}, actually: {error}") from error
-        if array.shape[-2:] != wanted or array.ndim != 2 + alternatives:
-            shape = f"(k, {wanted[0]}, {wanted[1]})" if alternatives else str(wanted)
-            raise InputError(f"expected actions of shape {shape}, actually: {array.shape}")
+            raise InputError(f"expected {_of_shape(wanted, alternatives)}, actually: {error}") from error
+        if solo and alternatives and array.ndim == 3:
+            wanted = (1, self.act_size)
+        if array.ndim != len(wanted) + alternatives or array.shape[alternatives:] != wanted:
+            raise InputError(f"expected {_of_shape(wanted, alternatives)}, actually: {array.shape}")
+        if not array.flags.carray:  # read-only or strided: the loops would be compiled anew for it
+            array = array.copy()
         if not np.isfinite(array).all():
             bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
             raise InputError(
                 f"expected finite actions, actually: {array[bad]} at {bad}; no world was stepped"
             )
-        return array
+        return array.reshape(*array.shape[:alternatives], self.num_envs, self.act_size)
 
     def expect_reset(self) -> None:
         """Refuse to go on with worlds that were never reset."""
@@ -197,9 +207,14 @@ class Batch:
 
     def restore(self, snapshots: Sequence[bytes]) -> None:
         """Put worlds back from their bytes, one for each row; all are checked before any is changed."""
+        if not isinstance(snapshots, list | tuple):
+            kind = type(snapshots).__name__
+            raise InputError(f"expected a list of {self.num_envs} snapshots, actually: {kind}")
         if len(snapshots) != self.num_envs:
             raise InputError(f"expected {self.num_envs} snapshots, actually: {len(snapshots)}")
         rows = [unpack_world(snapshot, self.worlds, self.mark) for snapshot in snapshots]
+        for values in rows:
+            check_world(values, self.plan)
         for row, values in enumerate(rows):
             arrays: tuple[NDArray[Any], ...] = self.worlds
             for array, value in zip(arrays, values, strict=True):

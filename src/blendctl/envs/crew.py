@@ -30,7 +30,7 @@ class Crew:
         self._helpers = ThreadPoolExecutor(threads - 1, "blendctl-world") if threads > 1 else None
 
     def run(self, work: Callable[[Bench], T]) -> list[T]:
-        """Call `work` once per thread and wait for all."""
+        """Call `work`, which shares out its jobs, once per thread and wait for all."""
         if self._helpers is None:
             return [work(self._benches[0])]
         pending = [self._helpers.submit(work, bench) for bench in self._benches[1:]]
@@ -38,6 +38,7 @@ class Crew:
         return [mine, *(future.result() for future in pending)]
 
     def close(self) -> None:
-        """Let the helpers go."""
+        """Let the helpers go; the caller's own thread can still do all the work."""
         if self._helpers is not None:
             self._helpers.shutdown()
+            self._helpers = None

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from blendctl.envs.batch import Batch, Policy, as_policies, check_seed, name_costs
-from blendctl.envs.catalog import find_task
+from blendctl.envs.catalog import as_task
 from blendctl.envs.drawing import Picture
 from blendctl.envs.plan import FloatArray
 from blendctl.envs.scene import Scene, read_scene
@@ -44,7 +44,7 @@ class SingleWorld(gymnasium.Env[FloatArray, FloatArray]):
         render_mode: str | None = None,
         view: View | Mapping[str, Any] | None = None,
     ) -> None:
-        self.task = find_task(task) if isinstance(task, str) else task
+        self.task = as_task(task)
         self.window = None if render_mode is None else Window(render_mode, self.task, view=view)
         self.batch = Batch(self.task, 1, threads=1, max_steps=max_episode_steps)
         self.render_mode = render_mode
@@ -67,7 +67,7 @@ class SingleWorld(gymnasium.Env[FloatArray, FloatArray]):
 
     def step(self, action: ArrayLike) -> tuple[FloatArray, float, bool, bool, dict[str, Any]]:
         """Advance by an action (2,), clipped to [-1, 1]."""
-        checked = self.batch.check_actions(np.asarray(action)[None])
+        checked = self.batch.check_actions(action, solo=True)
         self.batch.expect_live()
         out = self.batch.step(checked)
         info: dict[str, Any] = {"cost": float(out.cost[0])}
@@ -99,10 +99,7 @@ class SingleWorld(gymnasium.Env[FloatArray, FloatArray]):
         """
         self.batch.expect_reset()
         if horizon is None:
-            actions = np.asarray(alternatives)
-            checked = self.batch.check_actions(
-                actions[:, None] if actions.ndim == 2 else actions, alternatives=True
-            )
+            checked = self.batch.check_actions(alternatives, alternatives=True, solo=True)  # type: ignore[arg-type]  # refuses policies
             found = self.batch.peek(checked)
         else:
             rowwise = [_for_one(policy) for policy in as_policies(alternatives)]

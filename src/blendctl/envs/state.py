@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import struct
 import zlib
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import mujoco
@@ -13,11 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl.envs.mersenne import STATE_WORDS, Words
-from blendctl.envs.plan import FloatArray, IntArray, Plan
+from blendctl.envs.plan import BUTTON, FloatArray, IntArray, Plan
 from blendctl.envs.tasks import Task
 from blendctl.errors import FileFormatError, InputError
 
-__all__ = ["Worlds", "empty_worlds", "copy_worlds", "fingerprint", "pack_world", "unpack_world"]
+__all__ = [
+    "Worlds",
+    "empty_worlds",
+    "copy_worlds",
+    "fingerprint",
+    "pack_world",
+    "unpack_world",
+    "check_world",
+]
 
 RUNNING, ENDED, UNBORN = range(3)  # phase of an episode
 
@@ -96,8 +103,8 @@ def pack_world(worlds: Worlds, row: int, mark: bytes) -> bytes:
     return text + struct.pack("<I", zlib.crc32(text))
 
 
-def unpack_world(snapshot: bytes, like: Worlds, mark: bytes) -> Sequence[NDArray[np.generic]]:
-    """Read one world's rows back, in the order of `Worlds`; refuse bytes that are not such a world."""
+def unpack_world(snapshot: bytes, like: Worlds, mark: bytes) -> Worlds:
+    """Read one world back, without the axis of worlds; refuse bytes that are not such a world."""
     if not isinstance(snapshot, bytes | bytearray | memoryview):
         raise InputError(f"expected a snapshot as bytes, actually: {type(snapshot).__name__}")
     text = bytes(snapshot)
@@ -112,8 +119,9 @@ def unpack_world(snapshot: bytes, like: Worlds, mark: bytes) -> Sequence[NDArray
         raise FileFormatError("the snapshot is of another world; restore it into a world of the same task")
     size = sum(array[0].nbytes for array in like)
     if length != size or len(text) != _HEADER.size + size + 4:
+        wanted = _HEADER.size + size + 4
         raise FileFormatError(
-            f"the snapshot is truncated: expected {size} bytes of state, actually: {length}"
+            f"the snapshot is truncated or too long: expected {wanted} bytes, actually: {len(text)}"
         )
     if struct.unpack("<I", text[-4:])[0] != zlib.crc32(text[:-4]):
         raise FileFormatError("the snapshot is damaged: its checksum does not match")
@@ -122,4 +130,14 @@ def unpack_world(snapshot: bytes, like: Worlds, mark: bytes) -> Sequence[NDArray
         row = np.frombuffer(text, dtype=array.dtype.newbyteorder("<"), count=array[0].size, offset=at)
         rows.append(row.reshape(array.shape[1:]).astype(array.dtype))
         at += row.nbytes
-    return rows
+    return Worlds._make(rows)
+
+
+def check_world(world: Worlds, plan: Plan) -> None:
+    """Refuse one world's values that no step leads to; compiled code trusts them as addresses."""
+    finite = all(np.isfinite(array).all() for array in world)
+    counts = min(world.timer, world.steps) >= 0 and world.phase in (RUNNING, ENDED)
+    lowest = 0 if plan.reward == BUTTON else -1
+    addresses = lowest <= world.button < plan.buttons and 0 <= world.pos[0] <= STATE_WORDS
+    if not (finite and counts and addresses):
+        raise FileFormatError("the snapshot is damaged: its values cannot be those of a world")

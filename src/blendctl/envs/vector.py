@@ -12,13 +12,13 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike
 
 from blendctl.envs.batch import Batch, Policy, as_policies, check_seed, name_costs
-from blendctl.envs.catalog import find_task
+from blendctl.envs.catalog import as_task
 from blendctl.envs.drawing import Picture
 from blendctl.envs.kernels import DISABLED, NEXT_STEP, SAME_STEP, BoolArray, Outcome
 from blendctl.envs.plan import FloatArray
 from blendctl.envs.scene import Scene, read_scene
 from blendctl.envs.spaces import action_space, observation_space
-from blendctl.envs.state import UNBORN
+from blendctl.envs.state import ENDED, UNBORN
 from blendctl.envs.tasks import Task
 from blendctl.envs.view import RENDER_MODES, View, Window, frames_per_second
 from blendctl.errors import InputError, did_you_mean
@@ -52,7 +52,7 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
         render_mode: str | None = None,
         view: View | Mapping[str, Any] | None = None,
     ) -> None:
-        self.task = find_task(task) if isinstance(task, str) else task
+        self.task = as_task(task)
         self.window = None if render_mode is None else Window(render_mode, self.task, view=view)
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
         self.batch = Batch(self.task, num_envs, threads=threads, max_steps=max_episode_steps)
@@ -111,8 +111,9 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
             self.batch.expect_live()
         else:
             self.batch.expect_reset()
+        begins = (self.batch.worlds.phase == ENDED) & (mode == NEXT_STEP)  # (n,) no step is taken there
         out = self.batch.step(checked, autoreset=mode)
-        return out.obs, out.reward, out.terminated, out.truncated, self._infos(out)
+        return out.obs, out.reward, out.terminated, out.truncated, self._infos(out, ~begins)
 
     def peek(
         self,
@@ -168,13 +169,12 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
         if self.window is not None:
             self.window.close()
 
-    def _infos(self, out: Outcome) -> Infos:
-        everywhere = np.ones(self.num_envs, dtype=np.bool_)
+    def _infos(self, out: Outcome, stepped: BoolArray) -> Infos:
         infos: Infos = {"cost": out.cost, "goal_met": out.goal_met, "unstable": out.unstable}
         for c, name in enumerate(self.batch.cost_names):
             infos[f"cost_{name}"] = np.ascontiguousarray(out.components[:, c])
         for key in list(infos):
-            infos[f"_{key}"] = everywhere
+            infos[f"_{key}"] = stepped
         if self.autoreset_mode is AutoresetMode.SAME_STEP:
             ended = out.terminated | out.truncated
             if ended.any():
@@ -188,7 +188,7 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
     def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
         if seed is None:
             return [None] * self.num_envs
-        if isinstance(seed, int | np.integer):
+        if not isinstance(seed, Sequence | np.ndarray):
             first = check_seed(seed)
             super().reset(seed=first)
             return [check_seed(first + row) for row in range(self.num_envs)]
@@ -204,7 +204,7 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
         if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
             wanted = f"a reset_mask of {self.num_envs} booleans, at least one of them true"
             raise InputError(f"expected {wanted}, actually: {mask!r}")
-        return mask
+        return mask.copy()  # compiled code wants a plain array
 
 
 def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
