@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from blendctl.cli.conformance import conformance
+from blendctl.errors import FileFormatError
 
 SAMPLE = Path(__file__).parents[1] / "data" / "recordings"
 LOGIC = {"steps", "lidar_max", "reward_max", "cost_mismatch", "goal_mismatch"}
@@ -45,6 +46,15 @@ def test_a_world_that_differs_makes_the_command_fail(folder):
     done = CliRunner().invoke(conformance, [str(folder)])
     assert done.exit_code == 1
     assert "logic reward_max is 0.5" in done.output
+
+
+def test_a_recording_of_another_world_is_refused(folder):
+    for suffix in (".npz", ".json"):
+        (folder / f"SafetyPointGoal1-v0{suffix}").rename(folder / f"SafetyCarGoal1-v0{suffix}")
+    done = CliRunner().invoke(conformance, [str(folder)])
+    assert done.exit_code == 1
+    assert isinstance(done.exception, FileFormatError)
+    assert "another world" in str(done.exception)
 
 
 def test_a_folder_without_recordings_is_refused(tmp_path):

@@ -19,6 +19,7 @@ from blendctl.envs.kernels import Outcome
 from blendctl.envs.plan import LIDAR_BINS, SUBSTEPS, FloatArray
 from blendctl.envs.recordings import Recording
 from blendctl.envs.state import RUNNING
+from blendctl.errors import FileFormatError
 
 __all__ = ["Logic", "Physics", "Report", "compare", "TOLERANCE"]
 
@@ -109,6 +110,7 @@ def compare(recording: Recording) -> Report:
     """Compare one world with its recording."""
     batch = Batch(find_task(recording.name), recording.steps)
     try:
+        _expect_same_kind(recording, batch)
         layout_mismatch = _layout_mismatch(recording)
         logic = _compare_logic(recording, batch)
         strict, loose = _compare_physics(recording, batch)
@@ -122,6 +124,29 @@ def compare(recording: Recording) -> Report:
         strict=strict,
         loose=loose,
     )
+
+
+def _expect_same_kind(recording: Recording, batch: Batch) -> None:
+    """Refuse a recording whose numbers are not of the world that its name says."""
+    worlds, costs = batch.worlds, len(recording.cost_names) + 1
+    expected = {
+        "row_qpos": worlds.qpos.shape[1:],
+        "row_qvel": worlds.qvel.shape[1:],
+        "row_obs": worlds.obs.shape[1:],
+        "ep_layout_xy": worlds.xy.shape[1:],
+        "ep_layout_rot": worlds.rot.shape[1:],
+        "step_action": (batch.act_size,),
+        "step_cost_components": (costs,),
+    }
+    for array, shape in expected.items():
+        if recording[array].shape[1:] != shape:
+            raise FileFormatError(
+                f"the recording of {recording.name} is of another world: "
+                f"expected {shape} numbers in each row of {array}, actually: {recording[array].shape[1:]}"
+            )
+    missing = set(batch.task.cost_names) - set(recording.cost_names)
+    if missing:
+        raise FileFormatError(f"the recording of {recording.name} lacks the costs {sorted(missing)}")
 
 
 def _layout_mismatch(recording: Recording) -> int:

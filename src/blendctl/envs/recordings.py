@@ -110,6 +110,8 @@ def load_recording(path: Path) -> Recording:
         missing = sorted(set(_NEEDED) - set(arrays))
         if missing:
             raise FileFormatError(f"{path.name} is not a recording: {', '.join(missing)} missing")
+        if not len(arrays["step_row"]):
+            raise FileFormatError(f"{path.name} has no steps")
         return Recording(
             name=name,
             arrays=arrays,
