@@ -148,3 +148,19 @@ def test_the_command_line_runs_it_without_a_bar_where_nobody_looks(tmp_path):
     done = subprocess.run([*command, "--view", "side"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "topdown" in done.stderr
+
+
+def test_a_task_of_ones_own_is_played_from_its_file(tmp_path):
+    source, out = tmp_path / "volcano.py", tmp_path / "own.gif"
+    source.write_text(
+        "from blendctl.envs import Goal, Hazards, Task\n"
+        "lava = Hazards(2, name='lava', radius=0.35, keepout=0.35)\n"
+        "volcano = Task('Point', 'goal', 1.5, (Goal(), Hazards(5), lava))\n"
+    )
+    done = run(f"{source}:volcano", "--steps", 4, "--size", 96, "--out", out)
+    assert done.exit_code == 0, done.output
+    assert out.exists()
+    with pytest.raises(InputError, match='did you mean "volcano"'):
+        run(f"{source}:vulcano", "--out", out)
+    with pytest.raises(InputError, match="there is no file"):
+        run(f"{tmp_path}/none.py:volcano", "--out", out)

@@ -137,17 +137,21 @@ def play(
     fps: float,
     size: int,
 ) -> None:
-    """Watch a controller drive in a world, in real time."""
+    """Watch a controller drive in a world, in real time.
+
+    WORLD is a name such as PointGoal1, or FILE.py:TASK for a task of your own, defined in a Python file.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
     from rich.table import Table
 
+    from blendctl.cli.own_world import name_and_task
     from blendctl.envs.caption import Caption
-    from blendctl.envs.catalog import short_name
     from blendctl.envs.film import open_film
 
+    name, task = name_and_task(world)
     worlds = VectorWorld(
-        world,
+        task,
         1,
         threads=1,
         autoreset_mode=AutoresetMode.DISABLED,
@@ -157,7 +161,7 @@ def play(
     real = worlds.metadata["render_fps"]  # steps a second
     every = max(1, round(real / fps))
     act = _driver(controller, worlds, seed=seed, deterministic=deterministic)
-    caption = Caption(worlds.task, f"{short_name(world)}  ·  {Path(controller).stem}")
+    caption = Caption(task, f"{name}  ·  {Path(controller).stem}")
     last: dict[int, Shot] = {}
     messages = Console(stderr=True)
     with (
