@@ -255,6 +255,8 @@ def test_the_public_names_are_there():
         ({"deadline": {"slow": 1.0}}, "the controllers are: fast, safe"),
         ({"safe_action": [0.0, np.nan]}, "finite"),
         ({"safe_action": [0.0]}, "one shape"),
+        ({"action_shape": (3,)}, "one shape"),
+        ({"action_shape": ("two",)}, "whole numbers"),
         ({"noize": 0.1}, 'did you mean "noise"'),
     ],
 )  # fmt: skip
@@ -268,6 +270,20 @@ def test_controllers_of_different_shapes_are_refused(make, observation):
     blender = make(controllers=[one, two], features="one-hot")
     with pytest.raises(InputError, match=re.escape("one shape, actually: ") + ".*(1,).*(2,)"):
         blender.act(observation)
+
+
+def test_a_safe_action_of_another_shape_is_refused(make, observation):
+    blender = make(controllers=[lambda o: [0.0, 1.0]], features="one-hot", safe_action=0.0)
+    with pytest.raises(InputError, match=r"one shape.*safe_action \(\)"):
+        blender.act(observation)
+
+
+def test_any_kind_of_observation_drives(make):
+    for seen in ([0.0, 1.0], {"speed": 1.0}, None, np.zeros((3, 2), np.float32), np.array([1, 2])):
+        blender = make(controllers=[lambda o: [0.0], lambda o: [1.0]], features="one-hot")
+        assert blender.act(seen).shape == (1,)
+    with pytest.raises(StateError, match="observation is NaN"):
+        make("fast", "safe").act([0.0, float("nan")])
 
 
 def test_things_that_cannot_drive_are_refused(make):

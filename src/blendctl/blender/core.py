@@ -105,15 +105,14 @@ class Blender:
         )
         self.bandit = setup.make_bandit(bandit, feature.size, self.objectives, seed, dict(options))
         first_pull, *seeds = np.random.SeedSequence(seed).spawn(1 + len(self.controllers))
-        if action_shape is None and self.safe_action is not None:
-            action_shape = self.safe_action.shape
         self.drivers = Drivers(
             self.controllers,
             self.names,
             rngs=[np.random.default_rng(s) if stochastic else None for s in seeds],
             deadline=deadline,
             bench=bench or BenchRules(),
-            action_shape=action_shape,
+            action_shape=setup.check_shape(action_shape),
+            safe_action=self.safe_action,
             clock=clock,
         )
         self._chooser = Chooser(

@@ -87,6 +87,7 @@ class Drivers:
         deadline: float | Mapping[str, float] | None,
         bench: BenchRules,
         action_shape: tuple[int, ...] | None,
+        safe_action: Action | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.controllers, self.names = list(controllers), list(names)
@@ -94,7 +95,8 @@ class Drivers:
         self.bench = Bench(len(names), bench)
         self.clock = clock
         self.deadlines = _deadlines(deadline, self.names)
-        self.shape = _common_shape(controllers, names, action_shape)
+        self.shape = _common_shape(controllers, names, action_shape, safe_action)
+        self.safe_action = safe_action
         self.events: list[str] = []  # of the present step
         self.isolated = [
             Isolated(controller, name) if limit is not None and not _keeps_time(controller) else None
@@ -178,9 +180,8 @@ class Drivers:
 
     def _settle_shape(self, proposals: Sequence[Action | None]) -> None:
         shapes = {self.names[arm]: action.shape for arm, action in enumerate(proposals) if action is not None}
-        if len(set(shapes.values())) > 1:
-            raise InputError(f"the controllers' actions must have one shape, actually: {_shapes(shapes)}")
         if shapes:
+            _expect_one(shapes, self.safe_action)
             self.shape = next(iter(shapes.values()))
 
     def close(self) -> None:
@@ -214,21 +215,30 @@ def _keeps_time(controller: Controller) -> bool:
 
 
 def _common_shape(
-    controllers: Sequence[Controller], names: Sequence[str], declared: tuple[int, ...] | None
+    controllers: Sequence[Controller],
+    names: Sequence[str],
+    declared: tuple[int, ...] | None,
+    safe_action: Action | None,
 ) -> tuple[int, ...] | None:
-    shapes = {
+    shapes: dict[str, tuple[int, ...]] = {
         name: (size,)
         for controller, name in zip(controllers, names, strict=True)
         if isinstance(size := getattr(controller, "action_size", None), int)
     }
-    if len({*shapes.values(), *([declared] if declared is not None else [])}) > 1:
-        told = _shapes(shapes) + (f"; declared: {declared}" if declared is not None else "")
+    if declared is not None:
+        shapes["action_shape"] = declared
+    if not shapes:
+        return None  # the first actions will tell
+    _expect_one(shapes, safe_action)
+    return next(iter(shapes.values()))
+
+
+def _expect_one(shapes: dict[str, tuple[int, ...]], safe_action: Action | None) -> None:
+    if safe_action is not None:
+        shapes = shapes | {"safe_action": safe_action.shape}
+    if len(set(shapes.values())) > 1:
+        told = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
         raise InputError(f"the controllers' actions must have one shape, actually: {told}")
-    return declared if declared is not None else next(iter(shapes.values()), None)
-
-
-def _shapes(shapes: Mapping[str, tuple[int, ...]]) -> str:
-    return ", ".join(f"{name} {shape}" for name, shape in shapes.items())
 
 
 def _own(observation: Any) -> Any:

@@ -62,7 +62,7 @@ class Objectives:
             if len(self._plain) == len(self._parts):
                 return np.array([sign * feedback[signal] for sign, signal in self._plain], np.float64)
             return np.array([_value(part, feedback) for part in self._parts], dtype=np.float64)
-        except (KeyError, TypeError, ValueError) as error:
+        except Exception as error:  # a function of the user's may raise anything
             for part in self._parts:
                 self._check(part, feedback)
             raise InputError(f"the feedback must be plain numbers, actually: {dict(feedback)}") from error
@@ -87,7 +87,7 @@ class Objectives:
         if part.function is not None:
             try:
                 float(part.function(given))
-            except (KeyError, TypeError, ValueError) as error:
+            except Exception as error:
                 raise InputError(
                     f'the objective "{part.name}" failed on the feedback {given}: {type(error).__name__}: {error}'
                 ) from error

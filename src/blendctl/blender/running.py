@@ -115,10 +115,9 @@ def _one(
 
 
 def _make(name: str) -> gymnasium.Env[Any, Any]:
-    if name.startswith("blendctl/"):
-        import blendctl.envs  # noqa: F401  # registers the ids
+    from blendctl.envs import task_names, world_id  # importing it registers the ids
 
-    return gymnasium.make(name)
+    return gymnasium.make(world_id(name) if name in task_names() else name)
 
 
 def _many(

@@ -21,6 +21,7 @@ __all__ = [
     "check_names",
     "check_fallback",
     "make_bandit",
+    "check_shape",
     "check_safe_action",
 ]
 
@@ -96,6 +97,16 @@ def make_bandit(
             f"{size} and {len(objectives)}"
         )
     return bandit
+
+
+def check_shape(shape: Any) -> tuple[int, ...] | None:
+    """Return the shape of an action as a tuple."""
+    if shape is None:
+        return None
+    sizes = [shape] if isinstance(shape, int) else list(shape)
+    if not all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 0 for n in sizes):
+        raise InputError(f"action_shape must be whole numbers such as (2,), actually: {shape!r}")
+    return tuple(int(n) for n in sizes)
 
 
 def check_safe_action(action: ArrayLike | None) -> NDArray[Any] | None:

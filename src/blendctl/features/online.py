@@ -82,7 +82,13 @@ class _Model:
 
 
 def _flat(values: Any) -> FloatArray:
-    return np.ascontiguousarray(values, dtype=np.float64).reshape(-1)
+    try:
+        return np.ascontiguousarray(values, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"the online model takes arrays of numbers, actually: {type(values).__name__}; "
+            "use features.Custom for other observations"
+        ) from None
 
 
 @compiled
