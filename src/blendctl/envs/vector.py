@@ -111,9 +111,9 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
             self.batch.expect_live()
         else:
             self.batch.expect_reset()
-        begins = (self.batch.worlds.phase == ENDED) & (mode == NEXT_STEP)  # (n,) no step is taken there
+        idle = (self.batch.worlds.phase == ENDED) & (mode == NEXT_STEP)  # (n,) these only begin anew
         out = self.batch.step(checked, autoreset=mode)
-        return out.obs, out.reward, out.terminated, out.truncated, self._infos(out, ~begins)
+        return out.obs, out.reward, out.terminated, out.truncated, self._infos(out, idle)
 
     def peek(
         self,
@@ -169,20 +169,22 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
         if self.window is not None:
             self.window.close()
 
-    def _infos(self, out: Outcome, stepped: BoolArray) -> Infos:
+    def _infos(self, out: Outcome, idle: BoolArray) -> Infos:
+        """Name what the step brought; as in Gymnasium, a mask `_key` says whose latest reset or step has it."""
+        ended = out.terminated | out.truncated
+        replaced = self.autoreset_mode is AutoresetMode.SAME_STEP and bool(ended.any())
+        present = ~(ended if replaced else idle)
         infos: Infos = {"cost": out.cost, "goal_met": out.goal_met, "unstable": out.unstable}
         for c, name in enumerate(self.batch.cost_names):
             infos[f"cost_{name}"] = np.ascontiguousarray(out.components[:, c])
         for key in list(infos):
-            infos[f"_{key}"] = stepped
-        if self.autoreset_mode is AutoresetMode.SAME_STEP:
-            ended = out.terminated | out.truncated
-            if ended.any():
-                final = np.full(self.num_envs, None, dtype=object)
-                for row in np.flatnonzero(ended):
-                    final[row] = out.final_obs[row]
-                last = {key: ended if key[0] == "_" else value for key, value in infos.items()}
-                infos |= {"final_obs": final, "_final_obs": ended, "final_info": last, "_final_info": ended}
+            infos[f"_{key}"] = present
+        if replaced:
+            final = np.full(self.num_envs, None, dtype=object)
+            for row in np.flatnonzero(ended):
+                final[row] = out.final_obs[row]
+            last = {key: ended if key[0] == "_" else value for key, value in infos.items()}
+            infos |= {"final_obs": final, "_final_obs": ended, "final_info": last, "_final_info": ended}
         return infos
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
