@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 
 from blendctl.blender import Recorder
 from blendctl.blender.explain import explain_record, read_record
-from blendctl.errors import FileFormatError, InputError
+from blendctl.errors import FileFormatError, InputError, StateError
 
 
 def drive(blender, steps, *, start=0):
@@ -152,6 +153,21 @@ def test_a_disk_that_fails_does_not_stop_the_drive(make, tmp_path, observation):
         blender.observe(reward=0.1, cost=0.0)
     with pytest.raises(OSError, match="record"):
         blender.close()
+
+
+def test_an_impatient_recorder_drops_groups_rather_than_wait_for_the_disk(make, tmp_path, observation):
+    recorder = Recorder(tmp_path, group=5, patient=False)
+    gate = threading.Event()
+    write = recorder._write
+    recorder._write = lambda group: gate.wait(20) and write(group)
+    blender = make("fast", "safe", record=recorder)
+    for _ in range(100):
+        blender.act(observation)
+        blender.observe(reward=0.1, cost=0.0)
+    gate.set()
+    with pytest.raises(StateError, match=r"could not keep up: .* stages are missing"):
+        blender.close()
+    assert 0 < len(read(tmp_path)) < 100
 
 
 def test_a_record_is_not_overwritten_by_accident(make, tmp_path):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from blendctl._version import __version__
 from blendctl.bandit import DecisionBatch, layout
 from blendctl.blender.record import Record
-from blendctl.errors import InputError
+from blendctl.errors import InputError, StateError
 
 __all__ = ["Recorder", "as_recorder", "columns_of", "parts_of", "FORMAT"]
 
@@ -35,9 +35,13 @@ class Recorder:
 
     The directory must be new, empty, or hold nothing but an older record, which `overwrite` then removes.
     What goes wrong while writing does not stop the drive: it is kept in `error` and raised by `close`.
+    A disk that cannot keep up is waited for; with patient=False, as on a robot, groups are dropped instead, and
+    `close` tells how many stages were lost.
     """
 
-    def __init__(self, path: str | Path, *, group: int = 1000, overwrite: bool = False) -> None:
+    def __init__(
+        self, path: str | Path, *, group: int = 1000, overwrite: bool = False, patient: bool = True
+    ) -> None:
         if isinstance(group, bool) or group < 1:
             raise InputError(f"group must be a whole number >= 1, actually: {group!r}")
         self.path = Path(path)
@@ -48,6 +52,8 @@ class Recorder:
         for part in old:
             part.unlink()
         self.group = group
+        self.patient = patient
+        self.lost = 0  # stages dropped because the disk could not keep up
         self.rows = 0  # taken so far
         self.error: Exception | None = None
         self._open: list[Record] = []
@@ -71,7 +77,10 @@ class Recorder:
             self._writer = threading.Thread(target=self._work, name="blendctl-recorder", daemon=True)
             self._writer.start()
         full, self._open = self._open, []
-        self._full.put(full)
+        try:
+            self._full.put(full, block=self.patient)
+        except queue.Full:
+            self.lost += len(full)
 
     def _work(self) -> None:
         while (group := self._full.get()) is not None:
@@ -108,6 +117,9 @@ class Recorder:
         if self.error is not None:
             error, self.error = self.error, None
             raise error
+        if self.lost:
+            lost, self.lost = self.lost, 0
+            raise StateError(f"the disk could not keep up: {lost} stages are missing from {self.path}")
 
 
 def as_recorder(record: str | Path | Recorder | None) -> Recorder | None:

@@ -108,7 +108,7 @@ def blend(
         fixed = {name: value for name, value in settings.items() if name not in ("rule", "bandit")}
         for arm, name in enumerate(called):
             driver = Blender(drivers, called, rule=Fixed(arm=arm), seed=seed, **fixed | {"frozen": True})
-            tally = _drive(world, driver, episodes, seed, counterfactual, console, f"{name} alone")
+            tally = _drive(world, driver, episodes, seed, counterfactual, console, name)
             summary["alone"][name] = tally.summary()
     tally = _drive(world, blender, episodes, seed, counterfactual, console, "blended")
     summary |= tally.summary()
@@ -179,20 +179,19 @@ def _drive(
     with blender, _display(console, title, total) as show:
         for record in run(place, blender, episodes=episodes, seed=seed, counterfactual=counterfactual):
             tally.add(record)
-            show(tally, record, blender)
+            show(tally, record)
     return tally
 
 
 @contextmanager
 def _display(console: Any, title: str, total: int) -> Iterator[Any]:
     """Show a drive while it goes on, ten times a second, on a terminal."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn
 
     with Progress(
-        TextColumn("[bold]{task.description:<22}"),
-        BarColumn(bar_width=20),
+        TextColumn("[bold]{task.description:<15.15}"),
+        BarColumn(bar_width=10),
         TextColumn("{task.fields[told]}"),
-        TimeRemainingColumn(),
         console=console,
         transient=True,
         disable=not console.is_terminal,
@@ -200,16 +199,16 @@ def _display(console: Any, title: str, total: int) -> Iterator[Any]:
         task = progress.add_task(title, total=total, told="")
         shown = 0.0
 
-        def show(tally: Any, record: Any, blender: Any) -> None:
+        def show(tally: Any, record: Any) -> None:
             nonlocal shown
             now = time.perf_counter()
             if now - shown < 0.1:
                 return
             shown = now
-            shares = " ".join(f"{n} {100 * d / tally.steps:.0f}%" for n, d in tally.driven.items() if d)
+            shares = "/".join(f"{100 * driven / tally.steps:.0f}" for driven in tally.driven.values())
             told = (
-                f"episode {tally.ended + 1}: return {tally.returns[-1]:.1f}, cost {tally.costs[-1]:.0f} | "
-                f"{shares} | {record.name} drives"
+                f"episode {tally.ended + 1}: return {tally.returns[-1]:5.1f} cost {tally.costs[-1]:3.0f} "
+                f"share {shares}% {record.name:<15.15}"
             )
             progress.update(task, completed=tally.steps, told=told)
 

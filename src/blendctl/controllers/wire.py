@@ -78,7 +78,8 @@ class Address(NamedTuple):
         return bool(self.path) or self.host in ("localhost", "::1") or self.host.startswith("127.")
 
     def __str__(self) -> str:
-        return f"unix:{self.path}" if self.path else f"tcp://{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"unix:{self.path}" if self.path else f"tcp://{host}:{self.port}"
 
     def connect(self, seconds: float) -> socket.socket:
         """Connect as a client."""
