@@ -1,5 +1,7 @@
 """Many worlds in lock-step are independent, and follow Gymnasium's conventions."""
 
+import copy
+
 import gymnasium
 import numpy as np
 import pytest
@@ -156,6 +158,19 @@ def test_actions_of_any_memory_layout_run_the_same_compiled_code():
         worlds.step(actions)
         worlds.reset(seed=0, options={"reset_mask": np.broadcast_to(np.True_, 3)})
     assert len(run_steps.signatures) == made
+
+
+def test_a_copy_is_a_vector_of_its_own():
+    worlds = VectorWorld("CarButton1", 3, threads=2)
+    worlds.reset(seed=0)
+    driven(worlds, actions_for(5, 3))
+    other = copy.deepcopy(worlds)
+    driven(other, actions_for(5, 3, seed=1))
+    again = copy.deepcopy(worlds)
+    for a, b in zip(
+        driven(worlds, actions_for(5, 3, seed=2)), driven(again, actions_for(5, 3, seed=2)), strict=True
+    ):
+        assert np.array_equal(a, b)
 
 
 def test_closed_worlds_still_step_on_the_callers_thread():

@@ -24,10 +24,15 @@ class Crew:
 
     def __init__(self, model: mujoco.MjModel, threads: int) -> None:
         self.threads = threads
+        self._model = model
         benches = [make_bench(model) for _ in range(threads)]
         self._benches = [bench for bench, _ in benches]
         self._memory = [memory for _, memory in benches]
         self._helpers = ThreadPoolExecutor(threads - 1, "blendctl-world") if threads > 1 else None
+
+    def __reduce__(self) -> tuple[type[Crew], tuple[mujoco.MjModel, int]]:
+        """Copy by making benches anew: the addresses on them are this crew's own memory."""
+        return Crew, (self._model, self.threads)
 
     def run(self, work: Callable[[Bench], T]) -> list[T]:
         """Call `work`, which shares out its jobs, once per thread and wait for all."""
