@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl._version import __version__
+from blendctl.atomic import write_atomically
 from blendctl.bandit import layout
 from blendctl.bandit.core import Core
 from blendctl.bandit.options import Options
@@ -44,22 +43,10 @@ def save(core: Core, path: str | Path) -> None:
         "blendctl": __version__,
     }
     data = pack({"state": core.state, "rng": core.rng}, metadata=metadata)
-    target = Path(path)
-    if target.exists() and not target.is_file():  # replacing it would destroy a folder, a pipe or a device
-        raise BlendctlError(f"cannot write {target}: it is there already, and is not a regular file")
-    part = target.parent / f"{target.name}.{secrets.token_hex(4)}.part"
     try:
-        try:
-            with part.open("xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(target)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
+        write_atomically(Path(path), data, make_folder=False)
     except OSError as error:
-        raise BlendctlError(f"cannot write {target}: {error.strerror or error}") from error
+        raise BlendctlError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def load(path: str | Path, *, learners: int | None, rule: Rule | None) -> Core:

@@ -85,10 +85,10 @@ def blend(
     """Drive WORLD with a blend of controllers, and print what it brought beside each controller alone."""
     from rich.console import Console
 
+    from blendctl.atomic import write_atomically
     from blendctl.bandit.rules import Fixed
     from blendctl.blender import Blender, Recorder
     from blendctl.controllers.anywhere import open_controller, short_name
-    from blendctl.controllers.saved import write_atomically
     from blendctl.envs import find_task
 
     find_task(world)  # says what there is

@@ -40,9 +40,9 @@ def check_controller(
     from rich.console import Console
     from rich.table import Table
 
+    from blendctl.atomic import write_atomically
     from blendctl.controllers import checking
     from blendctl.controllers.anywhere import open_controller
-    from blendctl.controllers.saved import write_atomically
 
     observations, action_size = checking.world_observations(world, count, seed=seed)
     findings = checking.check_controller(

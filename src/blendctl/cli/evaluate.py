@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from blendctl.atomic import write_atomically
 from blendctl.controllers import load
 from blendctl.controllers.evaluation import Evaluation
 from blendctl.controllers.evaluation import evaluate as run_episodes
-from blendctl.controllers.saved import write_atomically
 from blendctl.errors import InputError
 
 __all__ = ["evaluate"]

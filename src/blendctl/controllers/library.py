@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from blendctl.atomic import write_atomically
 from blendctl.controllers.card import card_markdown
 from blendctl.controllers.network import NetworkController
-from blendctl.controllers.saved import read_controller, write_atomically
+from blendctl.controllers.saved import read_controller
 from blendctl.errors import InputError, did_you_mean
 
 __all__ = ["load", "controller_file", "zoo_names", "add_to_zoo", "write_card", "ZOO"]

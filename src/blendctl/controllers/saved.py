@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,13 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from blendctl.atomic import write_atomically
 from blendctl.controllers.dense import Dense
 from blendctl.controllers.encoding import Encoding
 from blendctl.controllers.network import ContextNetwork, NetworkController
 from blendctl.errors import FileFormatError
 
-__all__ = ["read_controller", "write_controller", "write_atomically", "FORMAT", "VERSION"]
+__all__ = ["read_controller", "write_controller", "FORMAT", "VERSION"]
 
 FORMAT = "blendctl-controller"
 VERSION = 1
@@ -144,18 +144,3 @@ def _vector(name: str, tensors: dict[str, Array], size: int) -> Array:
     if tensors[name].shape != (size,):
         raise ValueError(f"tensor {name!r} has shape {tensors[name].shape}, expected ({size},)")
     return tensors[name]
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that a crash or a full disk leaves the old one as it was."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with part.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise

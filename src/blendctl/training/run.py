@@ -14,8 +14,8 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
+from blendctl.atomic import write_atomically
 from blendctl.controllers import NetworkController, write_controller
-from blendctl.controllers.saved import write_atomically
 from blendctl.errors import FileFormatError, InputError, MissingExtraError, StateError
 from blendctl.training.config import TrainConfig
 from blendctl.training.trainer import Record, Trainer
