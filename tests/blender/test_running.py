@@ -10,7 +10,7 @@ from blendctl import BlendEnv, Blender, BlenderBatch, run
 from blendctl.blender import correct_choices
 from blendctl.blender.tally import Tally
 from blendctl.controllers.classical import PotentialField, PurePursuit
-from blendctl.envs import VectorWorld
+from blendctl.envs import SingleWorld, VectorWorld
 from blendctl.errors import InputError, StateError
 from blendctl.features import Custom, OneHot
 
@@ -117,13 +117,23 @@ def test_counterfactuals_of_held_stages_drive_through_them():
             break
 
 
-def test_peeking_does_not_change_the_drive():
-    arms = []
+@pytest.mark.parametrize("helper", [False, True])
+def test_peeking_does_not_change_the_drive_and_a_helper_finds_the_same(monkeypatch, helper):
+    monkeypatch.setattr("blendctl.blender.truth._spare_core", lambda: helper)
+    drives = []
     for counterfactual in (False, True):
         blender = Blender(team(), seed=0)
         records = run(WORLD, blender, seed=3, counterfactual=counterfactual)
-        arms.append([next(records).feedback.tolist() for _ in range(100)])
-    assert arms[0] == arms[1]
+        drives.append([next(records) for _ in range(100)])
+        records.close()
+    assert [r.feedback.tolist() for r in drives[0]] == [r.feedback.tolist() for r in drives[1]]
+    world = SingleWorld("PointGoal1")
+    world.reset(seed=3)
+    for record in drives[1]:
+        reward, cost = world.peek(np.array(record.proposals))
+        assert record.truth == pytest.approx(np.stack([reward, -cost], axis=1), abs=1e-12)
+        world.step(record.action)
+    world.close()
 
 
 @pytest.mark.parametrize(
