@@ -242,7 +242,7 @@ def main() -> None:
         print(
             f"{world} ({tried[0]['weights']}): an iteration {tried[0]['iteration_ms']:.3f} ms, with a helper "
             f"{tried[1]['iteration_ms']:.3f}; goal {GOAL_MS[world]}, the paper {PAPER_MS[world]}; raw physics "
-            f"{tried[0]['physics_ms']:.3f} ms, ratio {tried[0]['ratio']:.2f}, with a helper {tried[1]['ratio']:.2f}{goal}"
+            f"{tried[0]['physics_ms']:.3f} ms, ratio {tried[0]['ratio']:.2f}, helped {tried[1]['ratio']:.2f}{goal}"
         )
     told = results["lock_step"] = lock_step("PointGoal1", 30, max(args.steps // 10, 20), args.rounds)
     print(
