@@ -69,10 +69,11 @@ class Objectives:
 
     def arrays(self, feedback: Mapping[str, FloatArray]) -> FloatArray:
         """Give (..., objectives) for feedback whose every part is an array (...)."""
-        if len(self._plain) == len(self._parts):
-            missing = [signal for _, signal in self._plain if signal not in feedback]
-            if not missing:
-                return np.stack([sign * feedback[signal] for sign, signal in self._plain], axis=-1)
+        if len(self._plain) == len(self._parts) and all(signal in feedback for signal in self.signals):
+            out = np.empty((*feedback[self.signals[0]].shape, len(self)))
+            for k, (sign, signal) in enumerate(self._plain):
+                np.multiply(feedback[signal], sign, out=out[..., k])
+            return out
         shape = feedback["reward"].shape
         rows = zip(*(part.ravel().tolist() for part in feedback.values()), strict=True)
         values = [self(dict(zip(feedback, row, strict=True))) for row in rows]

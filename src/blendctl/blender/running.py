@@ -110,8 +110,6 @@ def _one(
                     record.told = True
                     yield record
     finally:
-        if judge is not None:
-            judge.close()
         if own:
             world.close()
 

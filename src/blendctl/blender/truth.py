@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import copy
-import os
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from blendctl.blender.record import Record
-from blendctl.envs import SingleWorld
+from blendctl.compiled import compiled
 from blendctl.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,16 +38,32 @@ def correct_choices(truth: ArrayLike, arm: ArrayLike) -> BoolArray:
     return np.asarray(~better.any(axis=-1))
 
 
+@compiled
+def correct_choice(truth: FloatArray, arm: int) -> bool:
+    """Tell it of one choice, in a fraction of a microsecond; arms of which nothing is known (NaN) are passed over."""
+    arms, objectives = truth.shape
+    for other in range(arms):
+        as_good, better = True, False
+        for k in range(objectives):
+            ahead = truth[other, k] - truth[arm, k]
+            if not ahead >= 0.0:
+                as_good = False
+            elif ahead > CLEARLY:
+                better = True
+        if as_good and better:
+            return False
+    return True
+
+
 class Judge:
     """Step the controllers that did not drive from the same frozen state, with the same noise.
 
     The world does not move, and is the same for all: what the driver brings is seen when it drives. With hold > 1
     every controller drives through the whole stage, with the noise that it would have drawn; a controller that
-    remembers what it saw would remember this too. With a `helper`, by default if there is a core to spare, the
-    others are stepped in a twin of the world while the world itself steps: the same bits, sooner.
+    remembers what it saw would remember this too.
     """
 
-    def __init__(self, env: Any, blender: Blender, *, helper: bool | None = None) -> None:
+    def __init__(self, env: Any, blender: Blender) -> None:
         self.world = getattr(env, "unwrapped", env)
         if not hasattr(self.world, "peek"):
             raise InputError(
@@ -59,13 +73,6 @@ class Judge:
         self.hold = blender.hold
         self._rngs: list[Any] = []
         self._driven: FloatArray | float = 0.0  # what the driver has brought in this stage
-        self._twin: SingleWorld | None = None
-        wanted = _spare_core() if helper is None else helper
-        if wanted and self.hold == 1 and isinstance(self.world, SingleWorld):
-            self._twin = SingleWorld(self.world.task)
-            self._helper = ThreadPoolExecutor(1, "blendctl-judge")
-        self._others: list[int] = []
-        self._found: Future[Any] | None = None  # what the helper will have found
 
     def before(self) -> None:
         """Keep the controllers' generators as they are before they draw."""
@@ -77,60 +84,31 @@ class Judge:
         """Tell a stage that has just begun what the others would bring; arms without an action stay unknown."""
         self._driven = 0.0
         record.truth = np.full((len(record.proposals), len(self.blender.objectives)), np.nan)
-        self._others = others = [
+        others = [
             arm for arm, action in enumerate(record.proposals) if action is not None and arm != record.arm
         ]
         if not others:
             return
-        if self.hold > 1:
+        if self.hold == 1:
+            actions = np.array([record.proposals[arm] for arm in others])
+            reward, cost, parts = self.world.peek(actions, components=True)
+        else:
             policies = [self._policy(arm) for arm in others]
-            self._tell(record, self.world.peek(policies, horizon=self.hold, components=True))
-            return
-        actions = np.array([record.proposals[arm] for arm in others])
-        if self._twin is None:
-            self._tell(record, self.world.peek(actions, components=True))
-            return
-        arrays: tuple[NDArray[Any], ...] = self._twin.batch.worlds
-        for mine, theirs in zip(arrays, self.world.batch.worlds, strict=True):
-            mine[...] = theirs
-        self._found = self._helper.submit(self._twin.peek, actions, components=True)
-
-    def _tell(self, record: Record, found: Any) -> None:
-        reward, cost, parts = found
-        assert record.truth is not None
+            reward, cost, parts = self.world.peek(policies, horizon=self.hold, components=True)
         told = {"reward": reward, "cost": cost, **parts}
-        record.truth[self._others] = self.blender.objectives.arrays(told)
+        record.truth[others] = self.blender.objectives.arrays(told)
 
     def see(self, record: Record, feedback: FloatArray, *, ended: bool) -> None:
         """Hear what a step of the driver brought; when the stage is over, tell whether the choice was correct."""
         self._driven = self._driven + feedback
-        if self._found is not None:
-            found, self._found = self._found.result(), None
-            self._tell(record, found)
         if record.truth is None:
             return
         if record.closed and record.arm >= 0:
             record.truth[record.arm] = self._driven
-            known = np.asarray(np.isfinite(record.truth).all(axis=1))
-            mine = int(known[: record.arm].sum())
-            record.correct = bool(correct_choices(record.truth[known], mine)) if known[record.arm] else None
+            record.correct = bool(correct_choice(record.truth, record.arm))
         elif ended:
             record.truth = None  # the others drove on to a full stage: they cannot be compared
-
-    def close(self) -> None:
-        """Let the twin and its thread go."""
-        if self._twin is not None:
-            self._helper.shutdown()
-            self._twin.close()
-            self._twin = None
 
     def _policy(self, arm: int) -> Any:
         controller, rng = self.blender.controllers[arm], self._rngs[arm]
         return lambda observation: controller.act(observation, rng)
-
-
-def _spare_core() -> bool:
-    """Tell whether a second core is idle: sharing a busy one would cost more than it brings."""
-    if not hasattr(os, "sched_getaffinity"):
-        return False
-    return len(os.sched_getaffinity(0)) - os.getloadavg()[0] >= 1.0
