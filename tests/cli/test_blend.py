@@ -58,13 +58,12 @@ def test_explain_tells_one_decision(drive, capsys):
 
 
 def test_a_drive_goes_on_with_a_saved_learner_and_without_extras(drive, tmp_path, capsys):
-    code, out, _ = call(
+    code, _, _ = call(
         capsys, "blend", "PointGoal1", "--controllers", "pure-pursuit", "potential-field", "--names", "bold", "wary",
         "--episodes", 1, "--hold", 50, "--no-alone", "--no-counterfactual", "--frozen",
         "--bandit", drive / "bandit.safetensors", "--json", tmp_path / "s.json",
     )  # fmt: skip
     assert code == 0
-    assert "bold" not in out.split("blended")[0].split("┡")[-1]
     summary = json.loads((tmp_path / "s.json").read_text())
     assert summary["stages"] == 20
     assert summary["correct_ratio"] is None

@@ -216,23 +216,25 @@ def _display(console: Any, title: str, total: int) -> Iterator[Any]:
 
 
 def _table(summary: dict[str, Any], names: list[str]) -> Any:
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(title=f"{summary['world']}, {summary['episodes']} episodes from seed {summary['seed']}")
-    columns = ("", "return", "cost", "share %", "switches", "correct %", "loss", "bound")
+    title = f"{summary['world']}, {summary['episodes']} episodes from seed {summary['seed']}"
+    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    columns = ("", "return", "cost", "share", "switches", "correct", "loss", "bound")
     for column in columns:
         table.add_column(column, justify="right" if column else "left", no_wrap=True)
     table.caption = "loss: true maximal loss per stage, on average; bound: what it cannot exceed"
     rows = summary.get("alone", {}) | {"blended": summary}
     for title, told in rows.items():
-        share = " / ".join(f"{100 * told['arm_share'][name]:.0f}" for name in names)
+        share = "/".join(f"{100 * told['arm_share'][name]:.0f}" for name in names) + "%"
         table.add_row(
             title,
             f"{told['return_mean']:.2f}",
             f"{told['cost_mean']:.1f}",
             share,
             str(told["switches"]),
-            "" if told["correct_ratio"] is None else f"{100 * told['correct_ratio']:.1f}",
+            "" if told["correct_ratio"] is None else f"{100 * told['correct_ratio']:.1f}%",
             "" if told["average_loss"] is None else f"{told['average_loss']:.5f}",
             f"{told['loss_bound']:.4f}" if "loss_bound" in told else "",
             style="bold" if title == "blended" else None,
