@@ -28,8 +28,9 @@ $(VENV)/.bench: $(VENV)/.dev
 	@touch $@
 
 run: $(VENV)/.core
-	@echo "==> running the bandit demo"
-	@$(BIN)/blendctl demo bandit --out out/demo
+	@echo "==> blending the shipped PointGoal1 controllers: five episodes each, performant, safe, blended"
+	@$(BIN)/blendctl blend PointGoal1 --controllers PointGoal1/ppo PointGoal1/ppo-lagrangian \
+		--episodes 5 --seed 0 --out out/blend
 
 lint: $(VENV)/.dev
 	@echo "==> lint, types, import contracts"
