@@ -19,12 +19,12 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "==> installing blendctl with everything its tests need (a few minutes the first time)"
-	@$(PIP) install --quiet --constraint constraints.txt --editable ".[dev,train]"
+	@$(PIP) install --quiet --constraint constraints.txt --editable ".[dev,train,onnx,sb3]"
 	@touch $@ $(VENV)/.core
 
 $(VENV)/.bench: $(VENV)/.dev
 	@echo "==> installing the peers that the benchmarks compare with"
-	@$(PIP) install --quiet --constraint constraints.txt --editable ".[dev,train,bench]"
+	@$(PIP) install --quiet --constraint constraints.txt --editable ".[dev,train,onnx,sb3,bench]"
 	@touch $@
 
 run: $(VENV)/.core
