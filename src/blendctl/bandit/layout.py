@@ -19,7 +19,7 @@ ARM, RADIUS, INDICES = range(3)
 
 # entries of the options; the objectives' scales (m) start at SCALES
 REGULARIZATION, NOISE, THETA_BOUND, FEATURE_BOUND, DELTA = range(5)
-RADIUS_KIND, DISCOUNT, TIE, RESCALE, PRINTED, SCALES = range(5, 11)
+RADIUS_KIND, DISCOUNT, TIE, RESCALE, PRINTED, LOG_PRIOR, SCALES = range(5, 12)  # LOG_PRIOR: log det V_0
 PAPER, DETERMINANT = 0.0, 1.0
 
 # what a kernel answers

@@ -132,6 +132,7 @@ class Options:
             self.tie_tolerance,
             float(self.on_large_feature == "rescale"),
             float(isinstance(rule, MaximalLoss) and rule.printed),
+            self.n_features * math.log(self.regularization),
         ]
         return np.concatenate([head, scales])
 

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from blendctl.bandit.layout import DISCOUNT, FEEDBACK, REGULARIZATION, STAGE
+from blendctl.bandit.layout import DISCOUNT, FEEDBACK, LOG_PRIOR, REGULARIZATION, STAGE
 from blendctl.compiled import compiled, inlined
 
 __all__ = ["FEW", "whiten", "rotate", "forget", "log_determinant", "theta"]
@@ -87,14 +87,14 @@ def forget(state: FloatArray, config: FloatArray, base: int, d: int, x: FloatArr
 @inlined
 def log_determinant(state: FloatArray, config: FloatArray, base: int, d: int, stride: int) -> float:
     """Compute log det(V) - log det(V_0) from U's diagonal, with one logarithm per overflow."""
-    root = math.sqrt(config[REGULARIZATION])
     total, product = 0.0, 1.0
     for i in range(d):
-        product *= state[base + i * stride + i] / root
+        product *= state[base + i * stride + i]
         if product > 1e100:
             total += math.log(product)
             product = 1.0
-    return 2.0 * (total + math.log(product))
+    log_det: float = 2.0 * (total + math.log(product)) - config[LOG_PRIOR]
+    return log_det
 
 
 @compiled
