@@ -1,10 +1,12 @@
 """The checker finds what is wrong with a controller, and passes those that are right."""
 
 import re
+import threading
 
 import numpy as np
 import pytest
 
+from blendctl.controllers import checking
 from blendctl.controllers.adapters import as_controller
 from blendctl.controllers.checking import check_controller, world_observations
 from blendctl.controllers.classical import PurePursuit
@@ -44,6 +46,12 @@ def remembers(state=[0]):  # noqa: B006  # that it remembers is the point
     return act
 
 
+def raises_with_rng(observation, rng):
+    if rng is not None:
+        raise OSError("no dice")
+    return [0.0, 0.0]
+
+
 def scribbles(observation):
     observation[0] = 0.0
     return [0.0, 0.0]
@@ -69,6 +77,8 @@ def batch_differs(observation):
         (lambda o: [0.0, np.nan if o[0] > 0 else 0.0], "act", "NaN.*observations"),
         (remembers(), "without rng", "draws, or remembers"),
         (lambda o, rng: [np.random.default_rng().random(), 0.0], "with rng", "does not draw from rng alone"),
+        (raises_with_rng, "with rng", "raised OSError: no dice"),
+        (lambda o, rng: [0.0] * (2 if rng is None else 3), "with rng", r"shape \(3,\); expected \(2,\)"),
         (scribbles, "observation", "changes the observation"),
         (fragile, "odd input", "huge numbers it raised OverflowError"),
         (batch_differs, "batch", "other actions than its rows"),
@@ -127,3 +137,12 @@ def test_predictions_are_checked():
     assert findings(Predicts((0.1, 0.0)))["predict"].verdict == "good"
     assert findings(Predicts((np.nan, 0.0)))["predict"].verdict == "bad"
     assert findings(Predicts((np.zeros(2), 0.0)))["predict"].verdict == "bad"
+
+
+def test_a_controller_that_hangs_does_not_hang_the_check(monkeypatch):
+    monkeypatch.setattr(checking, "PATIENCE", 0.05)
+    gate = threading.Event()
+    found = findings(as_controller(lambda observation: gate.wait(60)))
+    gate.set()
+    assert found["act"].verdict == "bad"
+    assert "no action within 0.05 s" in found["act"].words

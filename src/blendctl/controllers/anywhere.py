@@ -80,9 +80,17 @@ def _from_python(spec: str) -> Controller:
             found.loader.exec_module(module)
         else:
             module = importlib.import_module(where)
-    except (ImportError, OSError, SyntaxError) as error:
-        raise InputError(f'"{where}" cannot be imported: {error}') from error
+    except Exception as error:  # the user's code may raise anything
+        raise InputError(f'"{where}" cannot be imported: {type(error).__name__}: {error}') from error
     if not hasattr(module, name):
         raise InputError(f'"{where}" has no "{name}"')
     thing = getattr(module, name)
-    return as_controller(thing() if isinstance(thing, type) else thing)
+    if not isinstance(thing, type):
+        return as_controller(thing)
+    try:
+        made = thing()
+    except Exception as error:
+        raise InputError(
+            f'"{spec}" is a class, and {name}() raised {type(error).__name__}: {error}'
+        ) from error
+    return as_controller(made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,8 @@ from blendctl.controllers.base import Predictor
 __all__ = ["Finding", "check_controller", "world_observations"]
 
 FloatArray = NDArray[np.float64]
+
+PATIENCE = 10.0  # s: a controller that has not given its first action by then hangs
 
 
 @dataclass(frozen=True)
@@ -60,10 +63,13 @@ def check_controller(
     found = [_worst("act", list(_answers(controller, observations, action_size)), len(observations))]
     if found[0].verdict == "bad":
         return found  # nothing else can be told
-    found += _determinism(controller, observations, seed)
-    found += _manners(controller, observations)
-    found.append(_batch(controller, observations[:8], action_size))
-    found.append(_latency(controller, observations, deadline=deadline, calls=calls, clock=clock))
+    found += _tried("without rng", lambda: [_repeats(controller, observations[:20])])
+    found += _tried("with rng", lambda: [_draws(controller, observations[:20], action_size, seed)])
+    found += _tried("observation", lambda: _manners(controller, observations))
+    found += _tried("batch", lambda: [_batch(controller, observations[:8], action_size)])
+    found += _tried(
+        "latency", lambda: [_latency(controller, observations, deadline=deadline, calls=calls, clock=clock)]
+    )
     found.append(_odd_input(controller, observations[0], action_size))
     found.append(_other_thread(controller, observations[0]))
     if isinstance(controller, Predictor) and getattr(controller, "context", True) is not None:
@@ -73,7 +79,18 @@ def check_controller(
     return found
 
 
+def _tried(check: str, work: Callable[[], list[Finding]]) -> list[Finding]:
+    """Make a check; one that a controller breaks by raising is bad, and the others go on."""
+    try:
+        return work()
+    except Exception as error:
+        return [Finding(check, "bad", f"raised {type(error).__name__}: {error}")]
+
+
 def _answers(controller: Any, observations: FloatArray, action_size: int) -> Iterator[Finding]:
+    if _hangs(controller, observations[0]):
+        yield Finding("act", "bad", f"gave no action within {PATIENCE:g} s")
+        return
     for observation in observations:
         try:
             action = controller.act(observation.copy(), None)
@@ -81,6 +98,18 @@ def _answers(controller: Any, observations: FloatArray, action_size: int) -> Ite
             yield Finding("act", "bad", f"raised {type(error).__name__}: {error}")
             continue
         yield _judge_action(action, action_size)
+
+
+def _hangs(controller: Any, observation: FloatArray) -> bool:
+    answered = threading.Event()
+
+    def work() -> None:
+        with contextlib.suppress(Exception):  # what it raises is told when it is asked again
+            controller.act(observation.copy(), None)
+        answered.set()
+
+    threading.Thread(target=work, daemon=True).start()
+    return not answered.wait(PATIENCE)
 
 
 def _judge_action(action: Any, action_size: int) -> Finding:
@@ -107,29 +136,35 @@ def _worst(check: str, findings: list[Finding], count: int) -> Finding:
     return Finding(check, "good", f"{findings[0].words} on {count} observations")
 
 
-def _determinism(controller: Any, observations: FloatArray, seed: int) -> list[Finding]:
-    def acts(rng: Any) -> NDArray[Any]:
-        return np.stack([controller.act(o.copy(), rng) for o in observations[:20]])
+def _acts(controller: Any, observations: FloatArray, rng: np.random.Generator | None) -> list[NDArray[Any]]:
+    return [np.array(controller.act(observation.copy(), rng)) for observation in observations]
 
-    same = np.array_equal(acts(None), acts(None))
-    means = Finding(
-        "without rng",
-        "good" if same else "bad",
-        "the same observation gives the same action"
-        if same
-        else "the same observation gives different actions: it draws, or remembers",
+
+def _same(some: list[NDArray[Any]], others: list[NDArray[Any]]) -> bool:
+    return all(np.array_equal(one, other) for one, other in zip(some, others, strict=True))
+
+
+def _repeats(controller: Any, observations: FloatArray) -> Finding:
+    if _same(_acts(controller, observations, None), _acts(controller, observations, None)):
+        return Finding("without rng", "good", "the same observation gives the same action")
+    words = "the same observation gives different actions: it draws, or remembers"
+    return Finding("without rng", "bad", words)
+
+
+def _draws(controller: Any, observations: FloatArray, action_size: int, seed: int) -> Finding:
+    first, again, other = (
+        _acts(controller, observations, np.random.default_rng(s)) for s in (seed, seed, seed + 1)
     )
-    seeded = np.array_equal(acts(np.random.default_rng(seed)), acts(np.random.default_rng(seed)))
-    if not seeded:
-        return [
-            means,
-            Finding(
-                "with rng", "bad", "the same seed gives different actions: it does not draw from rng alone"
-            ),
-        ]
-    other = np.array_equal(acts(np.random.default_rng(seed)), acts(np.random.default_rng(seed + 1)))
-    words = "deterministic: rng changes nothing" if other else "the same seed gives the same actions"
-    return [means, Finding("with rng", "good", words)]
+    for action in first:
+        judged = _judge_action(action, action_size)
+        if judged.verdict == "bad":
+            return Finding("with rng", "bad", judged.words)
+    if not _same(first, again):
+        words = "the same seed gives different actions: it does not draw from rng alone"
+        return Finding("with rng", "bad", words)
+    if _same(first, other):
+        return Finding("with rng", "good", "deterministic: rng changes nothing")
+    return Finding("with rng", "good", "the same seed gives the same actions")
 
 
 def _manners(controller: Any, observations: FloatArray) -> list[Finding]:
