@@ -33,7 +33,7 @@ def serve(controller: str, world: str | None, address: str, no_token: bool) -> N
     token = "" if no_token else os.environ.get(TOKEN_VARIABLE, "") or secrets.token_urlsafe(24)
     with ControllerServer(open_controller(controller, world=world), address, token=token) as server:
         click.echo(f"serving {controller} at {server.address}")
-        if token and TOKEN_VARIABLE not in os.environ:
+        if token and not os.environ.get(TOKEN_VARIABLE):
             click.echo(f"token: {token}  (clients: {TOKEN_VARIABLE}={token})")
         signal.signal(signal.SIGTERM, lambda *_: server.close())
         server.serve_forever()

@@ -67,16 +67,15 @@ class RemoteController:
     def act(self, observation: ArrayLike, rng: np.random.Generator | None = None) -> NDArray[Any]:
         """Ask for an action; with `rng` a draw, decided by a seed that is sent along."""
         seed = None if rng is None else int(rng.integers(2**63))
-        return unpack_array(
-            self._ask({"op": "act", "observation": pack_array(observation), "seed": seed})["action"]
-        )
+        told = self._ask({"op": "act", "observation": pack_array(observation), "seed": seed})
+        return unpack_array(told.get("action"))
 
     def _predict(self, observation: ArrayLike, action: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
         """Ask for the expected reward and cost of an action."""
         told = self._ask(
             {"op": "predict", "observation": pack_array(observation), "action": pack_array(action)}
         )
-        reward, cost = unpack_array(told["reward"]), unpack_array(told["cost"])
+        reward, cost = unpack_array(told.get("reward")), unpack_array(told.get("cost"))
         return reward[()], cost[()]
 
     def _ask(self, message: dict[str, Any]) -> dict[str, Any]:

@@ -186,5 +186,5 @@ def unpack_array(told: Any) -> NDArray[Any]:
         if kind not in _TYPES or not isinstance(data, bytes) or min(shape, default=0) < 0:
             raise ValueError(f"type {kind!r}, shape {shape}")
         return np.frombuffer(data, np.dtype(kind)).reshape(shape).copy()
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise WireError(f"an array was expected, actually something else: {error}") from None
