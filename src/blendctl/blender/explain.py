@@ -146,6 +146,8 @@ def _grid(row: dict[str, Any], name: str, axes: list[list[str] | None]) -> NDArr
     shape = []
     flat = [name]
     for axis in axes:
+        if axis is None and flat[0] in row:
+            break  # actions that are single numbers
         words = axis if axis is not None else _counted(row, flat[0])
         flat = [f"{label}_{word}" for label in flat for word in words]
         shape.append(len(words))

@@ -60,12 +60,18 @@ class Objectives:
         """Give (objectives,); an InputError says which part of the feedback is missing."""
         try:
             if len(self._plain) == len(self._parts):
-                return np.array([sign * feedback[signal] for sign, signal in self._plain], np.float64)
-            return np.array([_value(part, feedback) for part in self._parts], dtype=np.float64)
-        except Exception as error:  # a function of the user's may raise anything
-            for part in self._parts:
-                self._check(part, feedback)
-            raise InputError(f"the feedback must be plain numbers, actually: {dict(feedback)}") from error
+                values = np.array([sign * feedback[signal] for sign, signal in self._plain], np.float64)
+            else:
+                given = _given(feedback)
+                values = np.array([_value(part, given) for part in self._parts], np.float64)
+            if values.ndim == 1:
+                return values
+            error: Exception | None = None
+        except Exception as raised:  # a function of the user's may raise anything
+            error = raised
+        for part in self._parts:
+            self._check(part, feedback)
+        raise InputError(f"the feedback must be plain numbers, actually: {dict(feedback)}") from error
 
     def arrays(self, feedback: Mapping[str, FloatArray]) -> FloatArray:
         """Give (..., objectives) for feedback whose every part is an array (...)."""
@@ -80,7 +86,7 @@ class Objectives:
         return np.array(values).reshape(*shape, len(self))
 
     def _check(self, part: _Part, feedback: Feedback) -> None:
-        given = {name: value for name, value in feedback.items() if value is not None}
+        given = _given(feedback)
         if part.signal is not None and part.signal not in given:
             raise InputError(
                 f'the objective "{part.name}" needs {part.signal}=... in observe; came: {", ".join(given) or "nothing"}'
@@ -94,13 +100,18 @@ class Objectives:
                 ) from error
 
     def columns(self) -> list[str]:
-        """Give names that are plain words, for columns of a table: "minus_cost"."""
-        return [_COLUMN.sub("_", name.replace("-", "minus_")).strip("_") for name in self.names]
+        """Give names that are plain words, each of its own, for columns of a table: "minus_cost"."""
+        words = [_COLUMN.sub("_", name.replace("-", "minus_")).strip("_") for name in self.names]
+        return [word if words.count(word) == 1 else f"{word}_{i}" for i, word in enumerate(words)]
 
     def in_words(self, index: int, value: float) -> tuple[str, float]:
         """Name a quantity as people say it: -0.4 of "-cost" is a cost of 0.4."""
         name = self.names[index]
         return (name[1:], -value) if name.startswith("-") else (name, value)
+
+
+def _given(feedback: Feedback) -> dict[str, Any]:
+    return {name: value for name, value in feedback.items() if value is not None}
 
 
 def _value(part: _Part, feedback: Feedback) -> float:

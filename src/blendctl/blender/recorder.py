@@ -1,9 +1,9 @@
 """The record on disk: every stage as a row, streamed to Parquet in groups.
 
-A record is a directory of Parquet files, one per group, which pandas, polars, duckdb and pyarrow read as one
-table. A group appears whole or not at all, so a crash loses at most the last one. A thread of its own writes the
-files; at most four groups are in memory. A stage whose feedback came late has a second row, with `late` true, which
-replaces the first. Numbers of decisions are in scaled units.
+A record is a directory of Parquet files, two per group, which pandas, polars, duckdb and pyarrow read as one
+table. A file appears whole or not at all. A thread of its own writes one half of a group while the other fills; no
+more is in memory, so a crash loses at most the last group. A stage whose feedback came late has a second row, with
+`late` true, which replaces the first. Numbers of decisions are in scaled units.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FloatArray = NDArray[np.float64]
 
 
 class Recorder:
-    """Write records to a directory, a Parquet file per group of stages.
+    """Write records to a directory; at most the last `group` stages are not on disk yet.
 
     The directory must be new, empty, or hold nothing but an older record, which `overwrite` then removes.
     What goes wrong while writing does not stop the drive: it is kept in `error` and raised by `close`.
@@ -52,6 +52,7 @@ class Recorder:
         for part in old:
             part.unlink()
         self.group = group
+        self._half = max(group // 2, 1)  # stages per file
         self.patient = patient
         self.lost = 0  # stages dropped because the disk could not keep up
         self.rows = 0  # taken so far
@@ -65,11 +66,11 @@ class Recorder:
         """Take a record; it must not change any more."""
         self.rows += 1
         self._open.append(record)
-        if len(self._open) >= self.group:
+        if len(self._open) >= self._half:
             self.flush()
 
     def flush(self) -> None:
-        """Hand what there is to the writer, as a group of its own."""
+        """Hand what there is to the writer, as a file of its own."""
         if not self._open or self.error is not None:
             self._open = []
             return
@@ -77,18 +78,25 @@ class Recorder:
             self._writer = threading.Thread(target=self._work, name="blendctl-recorder", daemon=True)
             self._writer.start()
         full, self._open = self._open, []
+        if self.patient:
+            self._full.join()  # until the half before is on disk
         try:
-            self._full.put(full, block=self.patient)
+            self._full.put_nowait(full)
         except queue.Full:
             self.lost += len(full)
 
     def _work(self) -> None:
-        while (group := self._full.get()) is not None:
-            if self.error is None:
-                try:
+        while True:
+            group = self._full.get()
+            try:
+                if group is None:
+                    return
+                if self.error is None:
                     self._write(group)
-                except Exception as error:
-                    self.error = error
+            except Exception as error:
+                self.error = error
+            finally:
+                self._full.task_done()
 
     def _write(self, group: list[Record]) -> None:
         import pyarrow
@@ -124,7 +132,11 @@ class Recorder:
 
 def as_recorder(record: str | Path | Recorder | None) -> Recorder | None:
     """Give the recorder that was declared, or make one for a directory."""
-    return Recorder(record) if isinstance(record, str | Path) else record
+    if isinstance(record, str | Path):
+        return Recorder(record)
+    if record is not None and not isinstance(record, Recorder):
+        raise InputError(f"record must be a directory or a Recorder, actually: {record!r}")
+    return record
 
 
 def columns_of(group: list[Record]) -> dict[str, Any]:
