@@ -252,6 +252,9 @@ def test_the_public_names_are_there():
         ({"features": "predictions"}, "brings no context networks"),
         ({"features": lambda o, a, arm: [0.0]}, r"features.Custom\(function, size"),
         ({"deadline": 0.0}, "seconds > 0"),
+        ({"deadline": "soon"}, "seconds > 0"),
+        ({"bench": 5}, "BenchRules"),
+        ({"record": 5}, "a directory or a Recorder"),
         ({"deadline": {"slow": 1.0}}, "the controllers are: fast, safe"),
         ({"safe_action": [0.0, np.nan]}, "finite"),
         ({"safe_action": [0.0]}, "one shape"),
@@ -326,3 +329,27 @@ def test_a_closed_blender_does_not_drive(make, observation):
     blender.close()
     with pytest.raises(StateError, match="closed"):
         blender.act(observation)
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"reward": np.array([0.5]), "cost": np.array([0.0])}, "plain numbers"),
+        ({"reward": "much", "cost": 0.0}, "plain numbers"),
+        ({"reward": 0.5, "cost": 0.0, "step": 1.5}, "step must be a whole number"),
+        ({"reward": 0.5, "cost": 0.0, "stage": "1"}, "stage must be a whole number"),
+    ],
+)
+def test_feedback_that_is_no_number_is_refused_and_leaves_no_trace(make, observation, told, words):
+    blender = make()
+    blender.act(observation)
+    with pytest.raises(InputError, match=words):
+        blender.observe(**told)
+    assert blender.observe(reward=0.5, cost=0.0) == "learned"
+
+
+def test_a_function_of_the_feedback_sees_only_what_was_given(make, observation):
+    blender = make(objectives=["reward", ("net", lambda told: told["reward"] - told.get("cost", 0.0))])
+    blender.act(observation)
+    assert blender.observe(reward=0.5) == "learned"
+    assert blender.last.feedback.tolist() == [0.5, 0.5]

@@ -244,6 +244,21 @@ def test_a_failure_within_a_held_stage_ends_it_and_it_is_not_learned_from(make, 
     assert blender.bandit.stage == 1
 
 
+def test_feedback_after_an_act_that_raised_is_not_given_to_the_decision_before(observation):
+    def moody(observation):
+        if observation[0] > 0:
+            raise ValueError("boom")
+        return [0.5, 0.0]
+
+    blender = Blender([moody], features="one-hot", seed=0)
+    blender.act(observation)
+    with pytest.raises(StateError, match="no controller is fit"):
+        blender.act(np.ones(4))
+    assert blender.observe(reward=9.0, cost=0.0) == "unknown"
+    assert blender.observe(reward=0.1, cost=0.0, stage=1) == "late"
+    assert blender.bandit.stage == 1
+
+
 def test_late_double_and_missing_feedback_goes_to_its_own_stage_or_nowhere(make, observation):
     blender = make("fast", "safe", window=3, features="one-hot")
     for _ in range(3):

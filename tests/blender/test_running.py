@@ -203,6 +203,21 @@ def test_a_batch_holds_and_looks_back():
     assert batch.bandit.stage.tolist() == [5, 5]
 
 
+@pytest.mark.parametrize("learner", ["each", "pooled"])
+def test_the_online_model_of_a_batch_learns_from_every_world(learner):
+    batch = BlenderBatch(
+        [lambda o: np.full((2, 1), 1.0), lambda o: np.full((2, 1), -1.0)],
+        2, features="online", learner=learner, hold=2, seed=0,
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    for _ in range(400):
+        actions = batch.act(rng.normal(size=(2, 3)))
+        batch.observe(0.25 * actions[:, 0], {"cost": 0.1 + 0.1 * actions[:, 0]})
+    batch.act(np.zeros((2, 3)))
+    # two steps of it, from the observation and action at the stage's first
+    assert batch.psi[0] == pytest.approx(np.array([[0.5, -0.4], [-0.5, 0.0]]), abs=0.02)
+
+
 def test_an_action_that_is_not_finite_is_replaced_in_its_world_alone():
     def torn(observations):
         actions = np.full((3, 2), 0.5)
@@ -224,6 +239,12 @@ def test_what_does_not_fit_together_is_told():
         run(Countdown(), two(), episodes=0)
     with pytest.raises(InputError, match="world with `peek`"):
         next(run(Countdown(), two(), counterfactual=True))
+    with pytest.raises(InputError, match='no environment "Nowhere-v0"'):
+        next(run("Nowhere-v0", two()))
+    with pytest.raises(InputError, match="an environment or the name of one"):
+        run(5, two())
+    with pytest.raises(InputError, match="a Blender or a BlenderBatch"):
+        run(Countdown(), team())
     batch = BlenderBatch(team(), 2, features="one-hot")
     with pytest.raises(InputError, match="autoreset_mode"):
         next(run(VectorWorld("PointGoal1", 2, threads=1), batch))
@@ -244,6 +265,8 @@ def test_what_does_not_fit_together_is_told():
 @pytest.mark.filterwarnings("ignore:.*different from the unwrapped version")
 def test_the_blend_as_an_environment():
     env = BlendEnv(WORLD, team(), hold=10, cost_weight=0.5)
+    with pytest.raises(StateError, match="call reset"):
+        env.step(0)
     check_env(env, skip_render_check=True)
     assert env.action_space == gymnasium.spaces.Discrete(2)
     env.reset(seed=0)
@@ -253,8 +276,9 @@ def test_the_blend_as_an_environment():
         over, steps, total = terminated or truncated, steps + 1, total + reward
         assert info["cost"] == info["cost_hazards"] <= 10
     assert steps == 100
-    with pytest.raises(InputError, match="0 to 1, actually: 2"):
-        env.step(2)
+    for wrong in (2, -1, 0.5, "left", None):
+        with pytest.raises(InputError, match=f"0 to 1, actually: {wrong!r}"):
+            env.step(wrong)
     env.close()
 
 

@@ -45,7 +45,8 @@ class BatchRecord:
 class BlenderBatch:
     """Blend controllers in `n_worlds` worlds at once; the controllers must take batches, as blendctl's do.
 
-    learner: "each" gives every world a bandit of its own (a `BanditBatch`), "pooled" lets all worlds teach one.
+    learner: "each" gives every world a bandit of its own (a `BanditBatch`), "pooled" lets all worlds teach one. A
+    feature that learns, such as the online model, is shared by all worlds either way.
     hold, context, frozen, features, objectives, stochastic, seed and options: as of `Blender`. A stage holds for all
     worlds at once. An action that is not finite is replaced by that of the first arm of `fallback` that has one; a
     controller that raises stops the run, as there is no robot to keep moving.
@@ -94,6 +95,11 @@ class BlenderBatch:
         self._decisions: DecisionBatch | None = None
         self._earlier: FloatArray | None = None
         self._total = np.zeros((self._worlds, m))
+        self._teach: Callable[..., object] | None = getattr(self.features, "learn", None)
+        self._began: FloatArray | None = (
+            None  # observations at the stage's first step, for features that learn
+        )
+        self._first = np.zeros((0, 0))  # (B, action_size) applied at that step
         self._truth: FloatArray | None = None
         self._waiting = False  # an action was given whose feedback has not come
         self.arm = np.zeros(self._worlds, np.intp)
@@ -125,7 +131,10 @@ class BlenderBatch:
         self._truth = None
         self._waiting = True
         self.step += 1
-        return np.asarray(self.proposals[self.arm, np.arange(self._worlds)])
+        applied = np.asarray(self.proposals[self.arm, np.arange(self._worlds)])
+        if self._held == 0:
+            self._first = applied
+        return applied
 
     def _decide(self, observations: FloatArray) -> None:
         psi = np.stack(
@@ -134,6 +143,7 @@ class BlenderBatch:
         self.psi = np.where(np.isfinite(psi), psi, 0.0)
         basis = self.psi
         self._total[:] = 0.0
+        self._began = observations.copy() if self._teach is not None else None
         if self._previous:
             earlier, self._earlier = self._earlier, self.psi
             if earlier is None:
@@ -227,3 +237,6 @@ class BlenderBatch:
             bandit.update_many(psi, self._total)
         else:
             bandit.update(psi, self._total)
+        if self._teach is not None and self._began is not None:
+            for taught in zip(self._began, self._first, self._total, strict=True):
+                self._teach(*taught)

@@ -17,7 +17,7 @@ from blendctl.bandit.options import OptionNames
 from blendctl.blender import setup
 from blendctl.blender.chooser import Choice, Chooser
 from blendctl.blender.counts import Counts
-from blendctl.blender.drivers import Action, Drivers
+from blendctl.blender.drivers import Action, Drivers, own
 from blendctl.blender.finite import all_finite
 from blendctl.blender.health import BenchRules
 from blendctl.blender.ledger import Ledger, Observed
@@ -110,7 +110,7 @@ class Blender:
             self.names,
             rngs=[np.random.default_rng(s) if stochastic else None for s in seeds],
             deadline=deadline,
-            bench=bench or BenchRules(),
+            bench=setup.check_bench(bench),
             action_shape=setup.check_shape(action_shape),
             safe_action=self.safe_action,
             clock=clock,
@@ -218,7 +218,7 @@ class Blender:
             features=psi,
             proposals=proposals,
             action=action,
-            observation=None if self._ledger.teach is None else _own(observation),
+            observation=None if self._ledger.teach is None else own(observation),
             closed=self.hold == 1 or arm < 0,
         )
         if drivers.events:
@@ -267,15 +267,15 @@ class Blender:
         """Take the feedback of the latest control step, or of a named stage or step; tell what became of it.
 
         "learned": the bandit learned from it; "counted": its stage goes on, or cannot be learned from; "late": it
-        belongs to an earlier stage; "duplicate": it had come before; "unknown": no such stage, or it is too
-        old; "refused": it is not finite. `done=True` ends the episode.
+        belongs to an earlier stage; "duplicate": it had come before; "unknown": no such stage or step, or it is
+        settled or too old; "refused": it is not finite. `done=True` ends the episode.
         """
         with self._lock:
             if self.last is None:
                 raise StateError("there is nothing to observe yet; call act(observation) first")
             signals["reward"], signals["cost"] = reward, cost
             feedback = self.objectives(signals)
-            record, bit = self._ledger.addressee(self.last, stage, step)
+            record, bit = self._ledger.addressee(self.last, stage, step, self.step)
             outcome = self._ledger.book(record, bit, feedback, signals)
             if done:
                 self.end_episode()
@@ -340,7 +340,3 @@ def _bound(choice: Choice, arm: int) -> float:
     decision, row = choice.decision, choice.asked.index(arm)
     assert decision is not None
     return float(decision.loss[row] + 2.0 * decision.radius * decision.width[row])
-
-
-def _own(observation: Any) -> Any:
-    return observation.copy() if isinstance(observation, np.ndarray) else observation

@@ -19,7 +19,7 @@ from blendctl.controllers.base import Controller
 from blendctl.controllers.network import NetworkController
 from blendctl.errors import InputError
 
-__all__ = ["Drivers", "Isolated"]
+__all__ = ["Action", "Drivers", "Isolated", "own"]
 
 Action = NDArray[Any]
 FLOAT = np.dtype(np.float64)
@@ -121,7 +121,7 @@ class Drivers:
         for arm in arms:
             worker = self.isolated[arm]
             if worker is not None:
-                worker.start(_own(observation), self.rngs[arm])
+                worker.start(own(observation), self.rngs[arm])
 
     def ask(self, arm: int, observation: Any, step: int) -> Action | None:
         """Ask one controller; None if it failed, and it is benched then."""
@@ -204,7 +204,13 @@ def _deadlines(deadline: float | Mapping[str, float] | None, names: Sequence[str
     else:
         limits = [deadline] * len(names)
     for limit in limits:
-        if limit is not None and (isinstance(limit, bool) or not 0 < limit < math.inf):
+        if limit is None:
+            continue
+        if (
+            isinstance(limit, bool)
+            or not isinstance(limit, int | float | np.integer | np.floating)
+            or not 0 < limit < math.inf
+        ):
             raise InputError(f"a deadline must be seconds > 0, actually: {limit!r}")
     return limits
 
@@ -241,5 +247,6 @@ def _expect_one(shapes: dict[str, tuple[int, ...]], safe_action: Action | None) 
         raise InputError(f"the controllers' actions must have one shape, actually: {told}")
 
 
-def _own(observation: Any) -> Any:
+def own(observation: Any) -> Any:
+    """Copy an observation that its world may write over."""
     return observation.copy() if isinstance(observation, ndarray) else observation

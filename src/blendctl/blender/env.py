@@ -13,7 +13,7 @@ from gymnasium.utils import RecordConstructorArgs
 from blendctl.blender import setup
 from blendctl.controllers import Controller
 from blendctl.controllers.adapters import as_controller
-from blendctl.errors import InputError
+from blendctl.errors import InputError, StateError
 
 __all__ = ["BlendEnv"]
 
@@ -48,22 +48,25 @@ class BlendEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self.stochastic = stochastic
         self.action_space = Discrete(len(self.controllers))
         self._observation: Any = None
+        self._rng: np.random.Generator | None = None  # drawn from by the controllers; made by the first reset
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode."""
         self._observation, info = self.env.reset(seed=seed, options=options)
-        if seed is not None or not hasattr(self, "_rng"):
+        if seed is not None or self._rng is None:
             self._rng = np.random.default_rng(seed)
         return self._observation, info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Let controller number `action` drive for a stage."""
-        if not self.action_space.contains(np.int64(action)):
+        if not self.action_space.contains(action):
             raise InputError(
                 f"the action is the number of a controller, 0 to {len(self.controllers) - 1}, actually: {action!r}"
             )
+        if self._rng is None:
+            raise StateError("the episode has not begun; call reset() before step()")
         controller = self.controllers[int(action)]
         total = 0.0
         costs: dict[str, float] = {}

@@ -13,7 +13,7 @@ from blendctl.blender.counts import Counts
 from blendctl.blender.finite import finite_vector
 from blendctl.blender.record import Record
 from blendctl.blender.recorder import Recorder
-from blendctl.errors import BlendctlError
+from blendctl.errors import BlendctlError, InputError
 
 __all__ = ["Ledger", "Observed"]
 
@@ -43,10 +43,17 @@ class Ledger:
         self.window, self.recorder, self.counts = window, recorder, counts
         self.pending: dict[int, Record] = {}  # by stage, oldest first; never the present one
 
-    def addressee(self, last: Record, stage: int | None, step: int | None) -> tuple[Record | None, int]:
-        """Find the record that feedback belongs to, and which of its steps (from 0)."""
+    def addressee(
+        self, last: Record, stage: int | None, step: int | None, now: int
+    ) -> tuple[Record | None, int]:
+        """Find the record that feedback belongs to, and which of its steps (from 0); `now` is the present step."""
         if stage is None and step is None:
+            if last.step + last.steps <= now:
+                return None, 0  # the present step has no record: no controller could drive, and `act` raised
             return self.pending.get(last.stage, last), last.steps - 1
+        for name, number in (("stage", stage), ("step", step)):
+            if number is not None and (isinstance(number, bool) or not isinstance(number, int | np.integer)):
+                raise InputError(f"{name} must be a whole number, actually: {number!r}")
         if step is not None:
             for record in (*self.pending.values(), last):
                 if record.step <= step < record.step + record.steps and stage in (None, record.stage):

@@ -81,7 +81,7 @@ class Record:
         self.arm = arm  # who drives; SAFE_ACTION if nobody could
         self.picked = picked  # whom the rule preferred, -1 if it was not asked
         self.previous = previous  # who drove before, SAFE_ACTION if nobody
-        self.cause = cause  # first, rule, tie, dwell, fallback, no context or safe action
+        self.cause = cause  # first, rule, alone, dwell, fallback, no context, no decision, safe action
         self.decision = decision  # of the arms `asked`, in their order
         self.asked = asked
         self.features = features  # (arms, features), rows of arms without context are NaN

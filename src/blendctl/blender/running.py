@@ -62,6 +62,10 @@ def run(
     """
     if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 1:
         raise InputError(f"episodes must be a whole number >= 1, actually: {episodes!r}")
+    if not isinstance(blender, Blender | BlenderBatch):
+        raise InputError(f"run drives a Blender or a BlenderBatch, actually: {blender!r}")
+    if not isinstance(env, str | gymnasium.Env | VectorEnv):
+        raise InputError(f"env must be an environment or the name of one, actually: {env!r}")
     if isinstance(blender, BlenderBatch):
         if cost is not None:
             raise InputError("many worlds take their cost from infos; give cost= to a single blender only")
@@ -117,7 +121,10 @@ def _one(
 def _make(name: str) -> gymnasium.Env[Any, Any]:
     from blendctl.envs import task_names, world_id  # importing it registers the ids
 
-    return gymnasium.make(world_id(name) if name in task_names() else name)
+    try:
+        return gymnasium.make(world_id(name) if name in task_names() else name)
+    except gymnasium.error.UnregisteredEnv as error:
+        raise InputError(f'there is no environment "{name}": {error}') from None
 
 
 def _many(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from blendctl.bandit import BlendingBandit
+from blendctl.blender.health import BenchRules
 from blendctl.blender.objectives import Objectives
 from blendctl.controllers import Controller
 from blendctl.errors import InputError, did_you_mean
@@ -21,6 +22,7 @@ __all__ = [
     "check_names",
     "check_fallback",
     "make_bandit",
+    "check_bench",
     "check_shape",
     "check_safe_action",
 ]
@@ -97,6 +99,13 @@ def make_bandit(
             f"{size} and {len(objectives)}"
         )
     return bandit
+
+
+def check_bench(bench: BenchRules | None) -> BenchRules:
+    """Return the rules of the bench; the usual ones by default."""
+    if bench is not None and not isinstance(bench, BenchRules):
+        raise InputError(f"bench must be BenchRules(first=..., growth=..., longest=...), actually: {bench!r}")
+    return bench or BenchRules()
 
 
 def check_shape(shape: Any) -> tuple[int, ...] | None:
