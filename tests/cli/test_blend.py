@@ -57,6 +57,33 @@ def test_explain_tells_one_decision(drive, capsys):
     assert "holds no record" in err
 
 
+def test_what_is_refused_leaves_an_older_record_alone(drive, capsys):
+    code, _, err = call(
+        capsys,
+        "blend",
+        "PointGoal1",
+        "--controllers",
+        "pure-pursuit",
+        "stop",
+        "--rule",
+        "dice",
+        "--out",
+        drive,
+    )
+    assert code == 1
+    assert 'no decision rule "dice"' in err
+    assert len(pyarrow.dataset.dataset(drive / "record").to_table()) == 1000
+
+
+def test_a_saved_learner_has_options_of_its_own(drive, capsys):
+    code, _, err = call(
+        capsys, "blend", "PointGoal1", "--controllers", "pure-pursuit", "stop", "--noise", 0.1,
+        "--scales", 1, 2, "--bandit", drive / "bandit.safetensors",
+    )  # fmt: skip
+    assert code == 1
+    assert "do not give --scales, --noise beside --bandit" in err
+
+
 def test_a_drive_goes_on_with_a_saved_learner_and_without_extras(drive, tmp_path, capsys):
     code, _, _ = call(
         capsys, "blend", "PointGoal1", "--controllers", "pure-pursuit", "potential-field", "--names", "bold", "wary",

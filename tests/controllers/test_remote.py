@@ -81,6 +81,13 @@ def test_the_open_world_needs_a_token():
     ControllerServer(Predictive(), "tcp://0.0.0.0:0", token="t").close()
 
 
+def test_an_address_in_use_is_told(tmp_path):
+    for address in (f"unix:{tmp_path}/a.sock", "tcp://127.0.0.1:0"):
+        with ControllerServer(as_controller(lambda o: [0.0]), address) as server:
+            with pytest.raises(WireError, match=f"cannot listen at {server.address}"):
+                ControllerServer(as_controller(lambda o: [0.0]), str(server.address))
+
+
 def test_a_late_answer_is_not_taken_for_a_later_one(serve):
     release = threading.Event()
 
@@ -173,6 +180,29 @@ def test_nonsense_on_the_wire_hurts_nobody(serve):
     with RemoteController(address, token="t", deadline=10.0) as there:
         assert there.act(np.zeros(3)).tolist() == [0.0, 1.0]
     del server
+
+
+@pytest.mark.parametrize(
+    "answer", [{"id": 1}, {"id": 1, "action": {"type": "<f8", "shape": [np.inf], "data": b""}}]
+)
+def test_an_answer_without_an_action_is_an_error_of_the_wire(answer):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def pretend():
+            connection, _ = listener.accept()
+            with connection:
+                channel = Channel(connection)
+                channel.receive(until=time.monotonic() + 20)
+                channel.send({"protocol": 1, "name": "pretender"})
+                channel.receive(until=time.monotonic() + 20)
+                channel.send(answer)
+
+        thread = threading.Thread(target=pretend)
+        thread.start()
+        with RemoteController(f"tcp://127.0.0.1:{listener.getsockname()[1]}", deadline=20.0) as there:
+            with pytest.raises(WireError, match="an array was expected"):
+                there.act(np.zeros(3))
+        thread.join()
 
 
 def test_arrays_survive_the_wire():

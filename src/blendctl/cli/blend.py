@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from blendctl.cli.many import ManyValues
 from blendctl.errors import InputError
@@ -99,10 +101,9 @@ def blend(
     settings = _settings(options, called)
     summary: dict[str, Any] = {"world": world, "controllers": list(team), "names": called, "seed": seed}
     started = time.perf_counter()
+    Blender(drivers, called, seed=seed, **settings).close()  # refuses before an older record makes room
     recorder = None if out is None else Recorder(out / "record", overwrite=True)
-    blender = Blender(
-        drivers, called, seed=seed, record=recorder, **settings
-    )  # refuses before anything drives
+    blender = Blender(drivers, called, seed=seed, record=recorder, **settings)
     if alone:
         summary["alone"] = {}
         fixed = {name: value for name, value in settings.items() if name not in ("rule", "bandit")}
@@ -113,7 +114,7 @@ def blend(
     tally = _drive(world, blender, episodes, seed, counterfactual, console, "blended")
     summary |= tally.summary()
     summary |= {
-        "loss_bound": blender.loss_bound,
+        "loss_bound": blender.loss_bound if math.isfinite(blender.loss_bound) else None,
         "events": blender.counts.events,
         "rescaled_features": blender.bandit.rescaled,
         "options": {name: _plain(value) for name, value in settings.items()},
@@ -156,6 +157,14 @@ def _settings(options: dict[str, Any], names: list[str]) -> dict[str, Any]:
     settings["features"] = options["features"]
     settings["stochastic"] = not options["deterministic"]
     if options["bandit"] is not None:
+        asked = click.get_current_context().get_parameter_source
+        own = [
+            f"--{name}" for name in ("scales", "rule", "noise") if asked(name) is ParameterSource.COMMANDLINE
+        ]
+        if own:
+            raise InputError(
+                f"a saved learner brings its own options; do not give {', '.join(own)} beside --bandit"
+            )
         return settings | {"bandit": options["bandit"]}
     settings |= {"rule": options["rule"], "noise": options["noise"]}
     return settings | ({"scales": list(options["scales"])} if options["scales"] else {})
@@ -236,7 +245,7 @@ def _table(summary: dict[str, Any], names: list[str]) -> Any:
             str(told["switches"]),
             "" if told["correct_ratio"] is None else f"{100 * told['correct_ratio']:.1f}%",
             "" if told["average_loss"] is None else f"{told['average_loss']:.5f}",
-            f"{told['loss_bound']:.4f}" if "loss_bound" in told else "",
+            "" if told.get("loss_bound") is None else f"{told['loss_bound']:.4f}",
             style="bold" if title == "blended" else None,
         )
     return table

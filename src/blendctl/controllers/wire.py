@@ -98,9 +98,16 @@ class Address(NamedTuple):
 
     def listen(self) -> socket.socket:
         """Listen as a server; a Unix socket is for its owner alone."""
-        if not self.path:
-            family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-            return socket.create_server((self.host, self.port), family=family, backlog=16)
+        try:
+            return self._listen_unix() if self.path else self._listen_tcp()
+        except OSError as error:
+            raise WireError(f"cannot listen at {self}: {error}") from None
+
+    def _listen_tcp(self) -> socket.socket:
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        return socket.create_server((self.host, self.port), family=family, backlog=16)
+
+    def _listen_unix(self) -> socket.socket:
         made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             made.bind(self.path)
