@@ -84,8 +84,9 @@ def test_the_open_world_needs_a_token():
 def test_an_address_in_use_is_told(tmp_path):
     for address in (f"unix:{tmp_path}/a.sock", "tcp://127.0.0.1:0"):
         with ControllerServer(as_controller(lambda o: [0.0]), address) as server:
-            with pytest.raises(WireError, match=f"cannot listen at {server.address}"):
-                ControllerServer(as_controller(lambda o: [0.0]), str(server.address))
+            taken = str(server.address)
+            with pytest.raises(WireError, match=f"cannot listen at {taken}"):
+                ControllerServer(as_controller(lambda o: [0.0]), taken)
 
 
 def test_a_late_answer_is_not_taken_for_a_later_one(serve):
@@ -199,7 +200,9 @@ def test_an_answer_without_an_action_is_an_error_of_the_wire(answer):
 
         thread = threading.Thread(target=pretend)
         thread.start()
-        with RemoteController(f"tcp://127.0.0.1:{listener.getsockname()[1]}", deadline=20.0) as there:
+        address = f"tcp://127.0.0.1:{listener.getsockname()[1]}"
+        with RemoteController(address, deadline=20.0) as there:
+            assert there.name == "pretender"
             with pytest.raises(WireError, match="an array was expected"):
                 there.act(np.zeros(3))
         thread.join()
