@@ -244,6 +244,18 @@ def test_a_failure_within_a_held_stage_ends_it_and_it_is_not_learned_from(make, 
     assert blender.bandit.stage == 1
 
 
+def test_a_controller_that_writes_into_the_observation_misleads_nobody(observation):
+    def scribbles(observation):
+        observation[:] = np.nan
+        return [1.0, 0.0]
+
+    blender = Blender([scribbles, lambda o: [o[0], 0.5]], ["scribbles", "reads"], features="one-hot", seed=0)
+    blender.act(observation)
+    assert blender.last.event is None
+    assert blender.last.proposals[1].tolist() == [0.0, 0.5]
+    assert not observation.any()
+
+
 def test_feedback_after_an_act_that_raised_is_not_given_to_the_decision_before(observation):
     def moody(observation):
         if observation[0] > 0:

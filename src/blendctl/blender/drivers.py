@@ -102,7 +102,7 @@ class Drivers:
             Isolated(controller, name) if limit is not None and not _keeps_time(controller) else None
             for controller, name, limit in zip(controllers, names, self.deadlines, strict=True)
         ]
-        self._act = [controller.act for controller in controllers]
+        self._act = [_on_a_copy(controller) for controller in controllers]
         self._timed = any(limit is not None for limit in self.deadlines)
         self._arms = range(len(names))
 
@@ -218,6 +218,14 @@ def _deadlines(deadline: float | Mapping[str, float] | None, names: Sequence[str
 def _keeps_time(controller: Controller) -> bool:
     """Tell whether a controller cannot hang: its work is bounded, or it has a deadline of its own."""
     return isinstance(controller, NetworkController) or getattr(controller, "keeps_time", False) is True
+
+
+def _on_a_copy(controller: Controller) -> Callable[[Any, Any], Any]:
+    """Give its `act` on a copy of the observation: what it writes there must not mislead the others."""
+    act = controller.act
+    if isinstance(controller, NetworkController):
+        return act  # ours only reads
+    return lambda observation, rng: act(own(observation), rng)
 
 
 def _common_shape(

@@ -45,7 +45,7 @@ def explain_record(record: Record) -> str:
         lines.append("its feedback never came")
     else:
         pairs = zip(cast.objectives.names, record.feedback.tolist(), strict=True)
-        brought = ", ".join(f"{name} {value:.4g}" for name, value in pairs)
+        brought = ", ".join(f"{name} {value + 0.0:.4g}" for name, value in pairs)
         lines.append(f"it brought {brought}; {'learned' if record.learned else 'not learned from'}")
     if record.correct is not None:
         lines.append("in hindsight: " + ("correct" if record.correct else "wrong, another arm was better"))
