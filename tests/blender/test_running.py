@@ -257,6 +257,10 @@ def test_what_does_not_fit_together_is_told():
     batch.act(np.zeros((2, 60)))
     with pytest.raises(StateError, match="not observed"):
         batch.act(np.zeros((2, 60)))
+    with pytest.raises(InputError, match=r"expected reward of 2 worlds, actually: shape \(3,\)"):
+        batch.observe(np.zeros(3), {})
+    with pytest.raises(InputError, match=r"expected cost of 2 worlds, actually: shape \(2, 1\)"):
+        batch.observe(np.zeros(2), {"cost": np.zeros((2, 1))})
     wrong = BlenderBatch(team(), 2, features=Custom(lambda o, a, arm: [1.0], size=2))
     with pytest.raises(InputError, match="context of pure-pursuit must have shape"):
         wrong.act(np.zeros((2, 60)))

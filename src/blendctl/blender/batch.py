@@ -202,13 +202,16 @@ class BlenderBatch:
         """Learn from a step: rewards (B,), costs in infos, and which episodes ended."""
         if not self._waiting:
             raise StateError("there is nothing to observe; call act(observations) first")
-        self._waiting = False
         cost = np.asarray(infos.get("cost", np.zeros(self._worlds)), np.float64)
         signals = {"reward": np.asarray(rewards, np.float64), "cost": cost}
         for name, values in infos.items():
             if name.startswith("cost_"):
                 signals[name] = np.asarray(values, np.float64)
+        for name, values in signals.items():
+            if values.shape != (self._worlds,):
+                raise InputError(f"expected {name} of {self._worlds} worlds, actually: shape {values.shape}")
         feedback = self.objectives.arrays(signals)
+        self._waiting = False
         over = np.zeros(self._worlds, np.bool_) if ended is None else ended
         self._total += feedback
         self._held = (self._held + 1) % self.hold
