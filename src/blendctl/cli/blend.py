@@ -233,7 +233,10 @@ def _table(summary: dict[str, Any], names: list[str]) -> Any:
     columns = ("", "return", "cost", "share", "switches", "correct", "loss", "bound")
     for column in columns:
         table.add_column(column, justify="right" if column else "left", no_wrap=True)
-    table.caption = "loss: true maximal loss per stage, on average; bound: what it cannot exceed"
+    table.caption = (
+        f"means of {summary['episodes']} episodes, 95% intervals in the summary; loss: true maximal loss per stage; "
+        "bound: what it cannot exceed, on average"
+    )
     rows = summary.get("alone", {}) | {"blended": summary}
     for title, told in rows.items():
         share = "/".join(f"{100 * told['arm_share'][name]:.0f}" for name in names) + "%"
