@@ -70,7 +70,11 @@ def evaluate(
 
 
 def _table(found: dict[str, Evaluation]) -> Table:
-    table = Table("controller", "world", "episodes", "return", "95%", "cost", "95%")
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for column in ("controller", "world", "episodes", "return", "95%", "cost", "95%"):
+        table.add_column(
+            column, justify="left" if column in ("controller", "world") else "right", no_wrap=True
+        )
     for name, evaluation in found.items():
         s = evaluation.summary()
         table.add_row(

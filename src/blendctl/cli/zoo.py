@@ -35,13 +35,14 @@ def zoo(as_json: bool, show: str | None, run: Path | None) -> None:
     if as_json:
         click.echo(json.dumps(cards, indent=2))
         return
-    table = Table("controller", "algorithm", "steps", "return", "cost", "next-step R² (reward, cost)")
+    table = Table(box=None, padding=(0, 3, 0, 0), caption="R²: next-step reward, cost while blending")
+    for column in ("controller", "steps", "return", "cost", "R²"):
+        table.add_column(column, justify="left" if column == "controller" else "right", no_wrap=True)
     for name, card in cards.items():
         seen, context = card.get("evaluation"), card.get("context")
         r2 = context["r2"][0] if context else None
         table.add_row(
             name,
-            card["algorithm"],
             f"{card['steps']:,}",
             f"{seen['return_mean']:.2f}" if seen else "",
             f"{seen['cost_mean']:.1f}" if seen else "",
