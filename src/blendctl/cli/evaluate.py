@@ -70,17 +70,15 @@ def evaluate(
 
 
 def _table(found: dict[str, Evaluation]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for column in ("controller", "world", "episodes", "return", "95%", "cost", "95%"):
-        table.add_column(
-            column, justify="left" if column in ("controller", "world") else "right", no_wrap=True
-        )
+    told = [evaluation.summary() for evaluation in found.values()]
+    places = ", ".join(dict.fromkeys(str(s["world"]) for s in told))
+    table = Table(box=None, padding=(0, 2, 0, 0), title=f"{places}, {told[0]['episodes']} episodes")
+    for column in ("controller", "return", "95%", "cost", "95%"):
+        table.add_column(column, justify="left" if column == "controller" else "right", no_wrap=True)
     for name, evaluation in found.items():
         s = evaluation.summary()
         table.add_row(
             name,
-            s["world"],
-            str(s["episodes"]),
             f"{s['return_mean']:.2f}",
             _span(s["return_ci95"]),
             f"{s['cost_mean']:.1f}",
