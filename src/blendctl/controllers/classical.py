@@ -5,6 +5,7 @@ They read the robot's own sensors and lidars, need no training, and take one obs
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -88,7 +89,7 @@ def _decoder(observation_size: int, start: int) -> Encoding:
     return Encoding(observation_size, plain, (Lidar("ring", start),), near=False)
 
 
-class _Classical:
+class _Classical(ABC):
     """What they share: a name, sizes, and one row or a batch."""
 
     name = ""
@@ -109,8 +110,9 @@ class _Classical:
         actions = self._drive(self.senses.rows(observation))
         return np.asarray(actions[0] if np.ndim(observation) == 1 else actions)
 
+    @abstractmethod
     def _drive(self, rows: FloatArray) -> FloatArray:
-        raise NotImplementedError
+        """Give actions (n, 2) for observations (n, observation_size)."""
 
     def _towards(self, rows: FloatArray, angle: FloatArray, cruise: FloatArray | float = SPEED) -> FloatArray:
         """Turn towards an angle (n,), and the faster the better it is met."""
