@@ -79,7 +79,10 @@ class PredictController:
 
 
 class ScriptController:
-    """A TorchScript file whose forward takes observations (n, observation_size) and gives actions (n, action_size)."""
+    """A TorchScript file whose forward takes observations (n, observation_size) and gives actions (n, action_size).
+
+    Such a file is a program that torch runs, unlike everything else that blendctl loads: open only files you trust.
+    """
 
     def __init__(self, path: str | Path, name: str | None = None) -> None:
         try:
