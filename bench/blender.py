@@ -145,7 +145,7 @@ def iteration(world: str, steps: int, rounds: int) -> dict[str, Any]:
     """The paper's iteration in one world: both controllers, contexts, bandit, physics, the counterfactual step.
 
     The controller that drives is judged by what it brings, so a pair needs one counterfactual step: the iteration
-    has two raw steps' worth of physics in it.
+    has two raw steps' worth of physics in it. Counterfactual steps are taken some tens at once on the second core.
     """
     controllers, weights = pair(world)
 
@@ -171,6 +171,9 @@ def iteration(world: str, steps: int, rounds: int) -> dict[str, Any]:
             t2 = clock()
             whole.append(t1 - t0)
             physics.append(t2 - t1)
+        t0 = clock()
+        judge.close()  # the last counterfactual steps belong to the time, too
+        whole[-1] += clock() - t0
         env.close()
         return {"whole": whole, "physics": physics}
 
@@ -180,8 +183,8 @@ def iteration(world: str, steps: int, rounds: int) -> dict[str, Any]:
         "weights": weights,
         "iteration_ms": whole,
         "physics_ms": physics,
-        "ratio_to_a_raw_step": whole / physics,
-        "ratio": whole / (2.0 * physics),  # to all the physics in it
+        "ratio": whole
+        / physics,  # to one raw step; the counterfactual one runs beside it, on the second core
     }
 
 
@@ -239,7 +242,7 @@ def main() -> None:
         print(
             f"{world} ({told['weights']}): an iteration {told['iteration_ms']:.3f} ms, goal {GOAL_MS[world]}, "
             f"the paper {PAPER_MS[world]}; a raw step {told['physics_ms']:.3f} ms, "
-            f"ratio to the two in it {told['ratio']:.2f}{goal}"
+            f"ratio {told['ratio']:.2f}{goal}"
         )
     told = results["lock_step"] = lock_step("PointGoal1", 30, max(args.steps // 10, 20), args.rounds)
     print(

@@ -1,13 +1,16 @@
 """Whole episodes: in any Gymnasium environment, in many worlds at once, with the truth beside the choice."""
 
+import threading
+
 import gymnasium
 import numpy as np
+import pyarrow.parquet
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
 from blendctl import BlendEnv, Blender, BlenderBatch, run
-from blendctl.blender import correct_choices
+from blendctl.blender import Recorder, correct_choices
 from blendctl.blender.tally import Tally
 from blendctl.blender.truth import correct_choice
 from blendctl.controllers.classical import PotentialField, PurePursuit
@@ -307,3 +310,47 @@ def test_a_tally_adds_up_per_episode():
     assert sum(summary["arm_share"].values()) == pytest.approx(1.0)
     assert summary["return_mean"] == pytest.approx(sum(tally.returns) / 3)
     assert summary["correct_ratio"] is None
+
+
+def test_the_truth_of_stages_judged_later_is_that_of_a_peek_at_once(tmp_path):
+    class Watched(gymnasium.Wrapper):
+        """Peeks at every state before it steps, with the actions of both controllers."""
+
+        def step(self, action):
+            proposals = np.array(blender.last.proposals)
+            peeked.append(np.stack([*self.unwrapped.peek(proposals)], axis=1))
+            return super().step(action)
+
+    peeked = []
+    blender = Blender(
+        team(), ["fast", "safe"], features="one-hot", seed=0, record=Recorder(tmp_path / "r", group=40)
+    )
+    with blender:
+        env = Watched(SingleWorld("PointGoal1", max_episode_steps=75))
+        records = list(run(env, blender, episodes=2, seed=3, counterfactual=True))
+    assert [r.step for r in records] == list(range(1, 151))
+    truth = np.array([r.truth for r in records])
+    np.testing.assert_array_equal(truth, np.array(peeked) * [1.0, -1.0])
+    assert [r.correct for r in records] == correct_choices(truth, [r.arm for r in records]).tolist()
+    table = pyarrow.parquet.read_table(tmp_path / "r")  # written while later stages were still open
+    np.testing.assert_array_equal(table["truth_safe_reward"].to_numpy(), truth[:, 1, 0])
+    assert table["correct"].to_pylist() == [r.correct for r in records]
+
+
+def test_three_controllers_are_judged_though_their_peeks_fall_into_different_lots():
+    blender = Blender([*team(), team()[0]], features="one-hot", seed=0)
+    records = list(run(SingleWorld("PointGoal1", max_episode_steps=70), blender, seed=3, counterfactual=True))
+    assert np.isfinite([r.truth for r in records]).all()
+    assert all(r.correct is not None for r in records)
+
+
+def test_a_drive_that_is_left_early_leaves_settled_records_and_no_thread(tmp_path):
+    before = threading.active_count()
+    with Blender(team(), features="one-hot", seed=0, record=tmp_path / "r") as blender:
+        for record in run(WORLD, blender, seed=3, counterfactual=True):
+            if record.step == 40:
+                break
+    assert threading.active_count() == before
+    table = pyarrow.parquet.read_table(tmp_path / "r")
+    assert len(table) >= 40
+    assert table["correct"].null_count <= 1  # the stage under way may not have been driven

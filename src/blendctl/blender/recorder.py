@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import queue
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +58,16 @@ class Recorder:
         self.lost = 0  # stages dropped because the disk could not keep up
         self.rows = 0  # taken so far
         self.error: Exception | None = None
+        self.settle: Callable[[], None] | None = (
+            None  # completes the records taken so far, before they are written
+        )
         self._open: list[Record] = []
         self._full: queue.Queue[list[Record] | None] = queue.Queue(maxsize=2)
         self._parts = 0
         self._writer: threading.Thread | None = None
 
     def append(self, record: Record) -> None:
-        """Take a record; it must not change any more."""
+        """Take a record; it must not change any more, except by `settle`."""
         self.rows += 1
         self._open.append(record)
         if len(self._open) >= self._half:
@@ -77,6 +81,8 @@ class Recorder:
         if self._writer is None:
             self._writer = threading.Thread(target=self._work, name="blendctl-recorder", daemon=True)
             self._writer.start()
+        if self.settle is not None:
+            self.settle()
         full, self._open = self._open, []
         if self.patient:
             self._full.join()  # until the half before is on disk

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, overload
 
@@ -57,7 +58,8 @@ def run(
     The first episode gets `seed`, the next seed + 1, and so on. The cost comes from `info["cost"]` (0 if there
     is none), or from `cost(observation, action, info)`; components of it from `info["cost_NAME"]`. With
     counterfactual=True every record tells what each controller would have brought (`truth`) and whether
-    the choice was `correct`; that needs a world that can peek. A `BlenderBatch` runs in a vector environment, a
+    the choice was `correct`; that needs a world that can peek, and records then come up to some tens of steps late, in
+    their order, those of an episode before the next one begins. A `BlenderBatch` runs in a vector environment, a
     record per step and `episodes` in every world.
     """
     if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 1:
@@ -87,6 +89,7 @@ def _one(
     world = _make(env) if own else env
     judge = Judge(world, blender) if counterfactual else None
     signals = [name for name in blender.objectives.signals if name not in ("reward", "cost")]
+    over: deque[Record] = deque()  # stages to be told, in their order, as soon as they are settled
     try:
         for episode in range(episodes):
             observation, _ = world.reset(seed=None if seed is None else seed + episode)
@@ -97,7 +100,7 @@ def _one(
                     judge.before()
                 action = blender.act(observation)
                 if record is not None and record is not blender.last and not record.told:
-                    yield record  # a failure cut it short
+                    over.append(record)  # a failure cut it short
                 record = blender.last
                 assert record is not None
                 if judge is not None and record.steps == 1:
@@ -112,8 +115,14 @@ def _one(
                 blender.observe(float(reward), float(price), done=ended, **parts)
                 if record.closed:
                     record.told = True
-                    yield record
+                    over.append(record)
+                if judge is not None and ended:
+                    judge.settle()
+                while over and (judge is None or judge.settled(over[0])):
+                    yield over.popleft()
     finally:
+        if judge is not None:
+            judge.close()
         if own:
             world.close()
 

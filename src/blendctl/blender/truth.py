@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from blendctl.errors import InputError
 
 if TYPE_CHECKING:
     from blendctl.blender.core import Blender
+    from blendctl.envs.later import Found, LatePeeks
 
 __all__ = ["correct_choices", "Judge", "CLEARLY"]
 
@@ -58,9 +60,10 @@ def correct_choice(truth: FloatArray, arm: int) -> bool:
 class Judge:
     """Step the controllers that did not drive from the same frozen state, with the same noise.
 
-    The world does not move, and is the same for all: what the driver brings is seen when it drives. With hold > 1
-    every controller drives through the whole stage, with the noise that it would have drawn; a controller that
-    remembers what it saw would remember this too.
+    The world does not move, and is the same for all: what the driver brings is seen when it drives. In our own worlds
+    the others are stepped later, some tens of states at once, while the world goes on: what they bring is known when
+    `settled` says so, at the latest after `settle`. With hold > 1 every controller drives through the whole stage, at
+    once, with the noise that it would have drawn; a controller that remembers what it saw would remember this too.
     """
 
     def __init__(self, env: Any, blender: Blender) -> None:
@@ -73,6 +76,13 @@ class Judge:
         self.hold = blender.hold
         self._rngs: list[Any] = []
         self._driven: FloatArray | float = 0.0  # what the driver has brought in this stage
+        self._late = late_peeks(self.world) if self.hold == 1 else None
+        self._asked: list[tuple[Record, int]] = []  # whose action will be judged, for which arm
+        self._judging: list[tuple[Record, int]] = []  # is being judged
+        self._found: Future[Found] | None = None
+        self._unknown: set[int] = set()  # stages that are not settled
+        if blender.recorder is not None:
+            blender.recorder.settle = self.settle
 
     def before(self) -> None:
         """Keep the controllers' generators as they are before they draw."""
@@ -88,6 +98,16 @@ class Judge:
             arm for arm, action in enumerate(record.proposals) if action is not None and arm != record.arm
         ]
         if not others:
+            return
+        if self._late is not None:
+            for arm in others:
+                if self._late.full:
+                    self._start()
+                action = record.proposals[arm]
+                assert action is not None
+                self._late.add(action)
+                self._asked.append((record, arm))
+            self._unknown.add(record.stage)
             return
         if self.hold == 1:
             actions = np.array([record.proposals[arm] for arm in others])
@@ -105,10 +125,66 @@ class Judge:
             return
         if record.closed and record.arm >= 0:
             record.truth[record.arm] = self._driven
-            record.correct = bool(correct_choice(record.truth, record.arm))
+            if self.settled(record):
+                record.correct = bool(correct_choice(record.truth, record.arm))
         elif ended:
             record.truth = None  # the others drove on to a full stage: they cannot be compared
+
+    def settled(self, record: Record) -> bool:
+        """Tell whether all is known of a stage that can be."""
+        return record.stage not in self._unknown
+
+    def settle(self) -> None:
+        """Wait until all is known of every stage so far."""
+        if self._asked:
+            self._start()
+        self._collect()
+
+    def close(self) -> None:
+        """Settle, and let the thread go."""
+        self.settle()
+        if self.blender.recorder is not None:
+            self.blender.recorder.settle = None
+        if self._late is not None:
+            self._late.close()
+
+    def _start(self) -> None:
+        """Have judged what has come together, after what is being judged."""
+        self._collect()
+        assert self._late is not None
+        self._found = self._late.start()
+        self._judging, self._asked = self._asked, []
+
+    def _collect(self) -> None:
+        if self._found is None:
+            return
+        found, self._found = self._found.result(), None
+        told = {"reward": found.reward, "cost": found.cost, **found.parts}
+        brought = self.blender.objectives.arrays(told)  # (n, objectives)
+        for (record, arm), values in zip(self._judging, brought, strict=True):
+            if record.truth is not None:
+                record.truth[arm] = values
+        still = self._asked[0][0].stage if self._asked else None  # its other arms are judged in the next lot
+        for record, _ in self._judging:
+            if record.stage in self._unknown and record.stage != still:
+                self._unknown.discard(record.stage)
+                if record.truth is None or record.arm < 0:
+                    continue
+                if np.isfinite(record.truth[record.arm]).all():
+                    record.correct = bool(correct_choice(record.truth, record.arm))
+        self._judging = []
 
     def _policy(self, arm: int) -> Any:
         controller, rng = self.blender.controllers[arm], self._rngs[arm]
         return lambda observation: controller.act(observation, rng)
+
+
+def late_peeks(world: Any) -> LatePeeks | None:
+    """Give the means to judge states of this world later, if it is one of ours."""
+    from blendctl.envs import SingleWorld
+
+    if not isinstance(world, SingleWorld):
+        return None
+    from blendctl.envs.later import LatePeeks
+
+    return LatePeeks(world)
