@@ -1,0 +1,155 @@
+"""A unit of work: what to run, named by its content, so that no unit ever runs twice.
+
+A unit is a kind and plain parameters. The kind is the address of a function, "package.module:function", that any
+process on any machine can import; the function takes the parameters (and the result of the unit that it follows) and
+gives a `Result`. The same unit gives the same result to the bit wherever it runs.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from blendctl.errors import FileFormatError, InputError
+
+__all__ = ["Unit", "Result", "unit_kind", "perform", "controller_digest"]
+
+F = TypeVar("F", bound=Callable[..., "Result"])
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a unit brought: numbers and words as JSON data, at most one table, and how long it took."""
+
+    values: dict[str, Any]  # JSON data; floats come back bit for bit
+    table: pa.Table | None = None
+    timing: dict[str, float] = field(default_factory=dict, compare=False)  # not part of what was found
+
+    def same_as(self, other: Result) -> bool:
+        """Tell whether another result found the same, to the bit; times may differ."""
+        mine, theirs = _canonical(self.values), _canonical(other.values)
+        if self.table is None or other.table is None:
+            return mine == theirs and self.table is other.table
+        return mine == theirs and bool(self.table.equals(other.table))
+
+
+def unit_kind(*, version: int) -> Callable[[F], F]:
+    """Declare a module's function as a kind of unit: `function(parameters, before) -> Result`.
+
+    `before` is the result of the unit that it follows, None if it follows none. Raise `version` whenever the
+    function would give another result for the same parameters: what is stored is then run again.
+    """
+
+    def mark(function: F) -> F:
+        function.unit_version = version  # type: ignore[attr-defined]  # read by version_of
+        return function
+
+    return mark
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One piece of an experiment. `controllers` in its parameters are digested: another file is another unit.
+
+    >>> unit = Unit("blendctl.experiments.alone:alone", {"world": "PointGoal1", "seed": 0})
+    >>> len(unit.key), unit.after is None
+    (32, True)
+    """
+
+    kind: str  # "package.module:function"
+    parameters: Mapping[str, Any]  # JSON data
+    after: Unit | None = None  # whose result it needs
+    digests: tuple[str, ...] = ()  # of the controllers' files, in the order of parameters["controllers"]
+    key: str = field(default="", init=False)  # the content's hash
+
+    def __post_init__(self) -> None:
+        if not self.digests:
+            found = tuple(controller_digest(str(spec)) for spec in self.parameters.get("controllers", ()))
+            object.__setattr__(self, "digests", found)
+        after = None if self.after is None else self.after.key
+        content = [self.kind, version_of(self.kind), dict(self.parameters), list(self.digests), after]
+        object.__setattr__(self, "key", hashlib.sha256(_canonical(content)).hexdigest()[:32])
+
+    def order(self) -> bytes:
+        """Give what a worker needs to know, as JSON."""
+        told = {"kind": self.kind, "parameters": dict(self.parameters), "digests": self.digests}
+        return _canonical(told | {"version": version_of(self.kind)})
+
+
+def perform(order: bytes, before: Result | None) -> Result:
+    """Run a unit from its order; refuse if this machine has other code or other controllers than it was made with."""
+    told = json.loads(order)
+    function = _function(told["kind"])
+    if function.unit_version != told["version"]:
+        raise InputError(
+            f"{told['kind']} is version {function.unit_version} here, the unit was made for {told['version']}; "
+            "install the same blendctl on every machine"
+        )
+    specs = [str(spec) for spec in told["parameters"].get("controllers", ())]
+    for spec, digest in zip(specs, told["digests"], strict=False):
+        if controller_digest(spec) != digest:
+            raise InputError(
+                f"the controller {spec} is another file here than where the experiment was started; "
+                "every machine must see the same files"
+            )
+    result: Result = function(told["parameters"], before)
+    return result
+
+
+def version_of(kind: str) -> int:
+    """Give the version that a kind of unit declares."""
+    return int(_function(kind).unit_version)
+
+
+@functools.cache
+def _function(kind: str) -> Any:
+    module, _, name = kind.partition(":")
+    try:
+        function = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(f'there is no kind of unit "{kind}": {error}') from error
+    if not hasattr(function, "unit_version"):
+        raise InputError(f'"{kind}" is not declared with @unit_kind(version=...)')
+    return function
+
+
+def controller_digest(spec: str) -> str:
+    """Digest the file behind a controller's name; what has no file (classical, remote) is told by its name alone."""
+    from blendctl.controllers.library import controller_file
+
+    path = Path(spec)
+    if ":" in spec and not path.is_file():
+        path = Path(spec.rpartition(":")[0])  # file.py:object; addresses and modules have no file
+    elif not path.is_file():
+        try:
+            path = controller_file(spec)
+        except InputError:
+            return spec  # whoever opens it says what is wrong
+    try:
+        stat = path.stat()
+    except OSError:
+        return spec
+    return _digest(str(path), stat.st_mtime_ns, stat.st_size)
+
+
+@functools.lru_cache(maxsize=1024)
+def _digest(path: str, changed: int, size: int) -> str:
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError as error:
+        raise FileFormatError(f"cannot read the controller {path}: {error.strerror or error}") from error
+
+
+def _canonical(content: Any) -> bytes:
+    try:
+        return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise InputError(f"units take and give JSON data (no NaN, no arrays): {error}") from error

@@ -1,0 +1,32 @@
+"""Small kinds of units for the tests of stores and engines."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pyarrow as pa
+
+from blendctl.errors import InputError
+from blendctl.experiments import Result, unit_kind
+
+
+@unit_kind(version=1)
+def square(parameters, before):
+    """Square a number, add what came before; optionally slowly, or dying or failing on the way."""
+    time.sleep(parameters.get("seconds", 0.0))
+    if "die_once" in parameters:
+        mark = Path(parameters["die_once"])
+        if not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+    if parameters.get("die"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if parameters.get("fail"):
+        raise InputError("the number is too odd")
+    earlier = 0 if before is None else before.values["sum"]
+    number = parameters["number"]
+    values = {"sum": number**2 + earlier, "third": number / 3}
+    if not parameters.get("table"):
+        return Result(values)
+    return Result(values, pa.table({"number": [number, number + 1], "part": [number / 7, 0.1]}))
