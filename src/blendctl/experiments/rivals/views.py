@@ -1,0 +1,39 @@
+"""Describe a state for a learned switch: what the controllers see, do, and expect of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl.controllers import Controller, NetworkController
+from blendctl.controllers.base import Critic
+from blendctl.features.predictions import can_predict
+
+__all__ = ["describe_states"]
+
+FloatArray = NDArray[np.float64]
+
+
+def describe_states(controllers: Sequence[Controller], observations: FloatArray) -> FloatArray:
+    """Give (B, size) for observations (B, observation_size).
+
+    The columns: a 1; per controller its mean action, its critics' values and its context networks' predictions for
+    that action, as far as it has them; and the observation, encoded as the first network controller sees it.
+    """
+    columns: list[Any] = [np.ones(len(observations))]
+    for controller in controllers:
+        action = np.asarray(controller.act(observations), np.float64)
+        columns += list(action.T)
+        if isinstance(controller, Critic):
+            columns += [controller.value(observations), controller.cost_value(observations)]
+        if isinstance(controller, NetworkController) and can_predict(controller):
+            assert controller.context is not None
+            for horizon in controller.context.horizons:
+                columns += controller.predict(observations, action, horizon=horizon)
+    encoded = next(
+        (c.encoding(observations) for c in controllers if isinstance(c, NetworkController)), observations
+    )
+    return np.column_stack([*columns, np.asarray(encoded, np.float64)])
