@@ -7,6 +7,7 @@ import os
 import sys
 
 import click
+from click.shell_completion import CompletionItem
 
 from blendctl._version import __version__
 from blendctl.errors import BlendctlError, did_you_mean
@@ -21,6 +22,9 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Blend": {
         "blend": ("blendctl.cli.blend:blend", "Drive a world with a blend of controllers."),
         "explain": ("blendctl.cli.explain:explain", "Say in plain words why a controller drove."),
+    },
+    "Experiments": {
+        "compare": ("blendctl.cli.compare:compare", "Every rival on the same episodes: scatter, table, score."),
     },
     "Look": {
         "demo": ("blendctl.cli.demo:demo", "Small worlds with known answers: watch the learner work."),
@@ -46,6 +50,10 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "serve": ("blendctl.cli.serve:serve", "Offer a controller to others, without its code."),
     },
+    "This installation": {
+        "doctor": ("blendctl.cli.doctor:doctor", "What is installed, what is missing, whether it works."),
+        "completion": ("blendctl.cli.completion:completion", "Complete words at Tab: bash, zsh, fish."),
+    },
 }
 
 
@@ -68,10 +76,22 @@ class _Contents(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0] if args else ""
-        if args and not name.startswith("-") and name not in self.list_commands(ctx):
+        unknown = args and not name.startswith("-") and name not in self.list_commands(ctx)
+        if unknown and not ctx.resilient_parsing:  # which is what completion does
             hint = did_you_mean(name, self.list_commands(ctx))
             raise click.UsageError(f'there is no command "{name}"; {hint}', ctx)
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Offer the commands from the table: loading them all would keep the shell waiting."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [
+            CompletionItem(name, help=line)
+            for chapter in COMMANDS.values()
+            for name, (_, line) in chapter.items()
+            if name.startswith(incomplete)
+        ]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, chapter in COMMANDS.items():
@@ -82,7 +102,11 @@ class _Contents(click.Group):
 @click.group(
     cls=_Contents,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Try: blendctl demo bandit.   Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 130 Ctrl-C.",
+    epilog="""\b
+First steps:  blendctl doctor
+              blendctl blend PointGoal1 --episodes 5 --out out/blend
+More:         blendctl COMMAND --help
+Exit codes:   0 done; 1 refused, failed, or found wanting; 2 wrong usage; 130 Ctrl-C""",
 )
 @click.version_option(__version__, prog_name="blendctl")
 def command_line() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 import click
+
+from blendctl.cli.completing import controllers, worlds
+from blendctl.cli.output import json_option, table_console, write_json
 
 __all__ = ["check_controller"]
 
@@ -14,10 +16,11 @@ SIGNS = {"good": "[green]good[/]", "note": "[yellow]note[/]", "bad": "[red bold]
 
 
 @click.command(epilog="Example: blendctl check-controller mine.py:drive --world PointGoal1")
-@click.argument("controller")
+@click.argument("controller", shell_complete=controllers)
 @click.option(
-    "--world", default="PointGoal1", show_default=True, help="World whose observations it is tried on."
-)
+    "--world", default="PointGoal1", show_default=True, shell_complete=worlds,
+    help="World whose observations it is tried on.",
+)  # fmt: skip
 @click.option(
     "--observations", "count", type=click.IntRange(1), default=200, show_default=True, help="How many."
 )
@@ -29,7 +32,7 @@ SIGNS = {"good": "[green]good[/]", "note": "[yellow]note[/]", "bad": "[red bold]
     help="Seconds per action.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the trial.")
-@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the findings as JSON.")
+@json_option("the findings")
 def check_controller(
     controller: str, world: str, count: int, deadline: float, seed: int, json_file: Path | None
 ) -> None:
@@ -37,10 +40,8 @@ def check_controller(
 
     Exits with 1 if something is bad; a note is worth knowing, and no fault.
     """
-    from rich.console import Console
     from rich.table import Table
 
-    from blendctl.atomic import write_atomically
     from blendctl.controllers import checking
     from blendctl.controllers.anywhere import open_controller
 
@@ -55,10 +56,10 @@ def check_controller(
     table = Table("check", "", "found", title=f"{controller} on {count} observations of {world}")
     for finding in findings:
         table.add_row(finding.check, SIGNS[finding.verdict], finding.words)
-    Console().print(table)
-    if json_file is not None:
-        write_atomically(json_file, (json.dumps([asdict(f) for f in findings], indent=2) + "\n").encode())
+    console = table_console(json_file)
+    console.print(table)
+    write_json(json_file, [asdict(finding) for finding in findings])
     bad = sum(finding.verdict == "bad" for finding in findings)
-    click.echo(f"{bad} of {len(findings)} checks failed" if bad else "it can drive")
+    console.print(f"{bad} of {len(findings)} checks failed" if bad else "it can drive")
     if bad:
         raise SystemExit(1)

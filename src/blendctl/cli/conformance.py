@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from blendctl.cli.output import json_option, progress_bar, table_console, write_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,11 +18,8 @@ if TYPE_CHECKING:
 
 @click.command(epilog="Example: blendctl conformance recordings --json out/conformance.json")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR")
-@click.option(
-    "--json", "target", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-    help="Write every figure there.",
-)  # fmt: skip
-def conformance(folder: Path, target: Path | None) -> None:
+@json_option("every figure")
+def conformance(folder: Path, json_file: Path | None) -> None:
     """Check our worlds against the recordings in DIR, step by step.
 
     Logic: from the recorded state after a step, lidar, reward, costs, goal and timer must follow exactly. Strict and
@@ -29,7 +27,6 @@ def conformance(folder: Path, target: Path | None) -> None:
     contacts newer versions of MuJoCo compute differently. The exit code is 1 if a world exceeds its limits.
     """
     from rich.console import Console
-    from rich.progress import Progress
 
     from blendctl.envs import world_id
     from blendctl.envs.conformance import compare
@@ -38,18 +35,14 @@ def conformance(folder: Path, target: Path | None) -> None:
     paths = find_recordings(folder)
     messages = Console(stderr=True)
     reports = []
-    with Progress(console=messages, transient=True, disable=not messages.is_terminal) as progress:
+    with progress_bar() as progress:
         task = progress.add_task("compiling", total=len(paths))
         for path in paths:
             progress.update(task, description=path.stem)
             reports.append(compare(load_recording(path)))
             progress.advance(task)
-    Console().print(_table(reports))
-    if target is not None:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        worlds = {world_id(report.name): report.as_json() for report in reports}
-        target.write_text(json.dumps({"worlds": worlds}, indent=2) + "\n", encoding="utf-8")
-        messages.print(f"written: {target}")
+    table_console(json_file).print(_table(reports))
+    write_json(json_file, {"worlds": {world_id(report.name): report.as_json() for report in reports}})
     failures = [f"{report.name}: {failure}" for report in reports for failure in report.failures()]
     for failure in failures:
         messages.print(failure)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import io
 from pathlib import Path
 
 import click
@@ -40,22 +40,20 @@ def bandit(
     against its bound.
     """
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.table import Table
 
+    from blendctl.atomic import write_atomically
     from blendctl.bandit.demo import draw_demo, run_demo
     from blendctl.bandit.rules import RULES
+    from blendctl.cli.output import progress_bar, write_json
 
     out.mkdir(parents=True, exist_ok=True)
-    messages = Console(stderr=True)
-    with Progress(
+    with progress_bar(
         TextColumn("[bold]{task.description:<15}"),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
         TimeRemainingColumn(),
-        console=messages,
-        transient=True,
-        disable=not messages.is_terminal,
     ) as progress:
         task = progress.add_task("compiling", total=stages * len(RULES))
 
@@ -88,11 +86,13 @@ def bandit(
     click.echo(
         "regret: cumulative Pareto regret, bounded by Theorem 1; loss: average maximal loss, by Theorem 2"
     )
-    draw_demo(results).savefig(out / "bandit.png", dpi=150)
+    picture = io.BytesIO()
+    draw_demo(results).savefig(picture, format="png", dpi=150)
+    write_atomically(out / "bandit.png", picture.getvalue())
     settings = {
         "stages": stages, "learners": learners, "features": features, "arms": arms, "objectives": objectives,
         "noise": noise, "seed": seed,
     }  # fmt: skip
     data = {"settings": settings, "rules": {result.rule: result.summary() for result in results}}
-    (out / "bandit.json").write_text(json.dumps(data, indent=2) + "\n")
+    write_json(out / "bandit.json", data)
     click.echo(f"wrote {out / 'bandit.png'} and {out / 'bandit.json'}")

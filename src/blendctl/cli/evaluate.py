@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from blendctl.atomic import write_atomically
+from blendctl.cli.completing import worlds, zoo_controllers
+from blendctl.cli.output import json_option, progress_bar, table_console, write_json
 from blendctl.controllers import load
 from blendctl.controllers.evaluation import Evaluation
 from blendctl.controllers.evaluation import evaluate as run_episodes
@@ -22,15 +21,19 @@ from blendctl.errors import InputError
 __all__ = ["evaluate"]
 
 
-@click.command()
-@click.argument("controllers", nargs=-1, required=True, metavar="NAME|PATH...")
-@click.option("--env", "world", help="world to evaluate in  [the one it was trained in]")
-@click.option("--episodes", default=100, show_default=True, help="whole episodes to run")
-@click.option("--seed", default=1_000_000, show_default=True, help="episode i gets seed + i")
-@click.option("--deterministic", is_flag=True, help="mean actions instead of draws from the policy")
-@click.option("--threads", type=int, help="threads of the physics  [all cores]")
-@click.option("--json", "json_file", type=click.Path(path_type=Path), help="write the summary as JSON")
-@click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="write a row per episode as CSV")
+@click.command(epilog="Example: blendctl evaluate PointGoal1/ppo --episodes 100 --json out/ppo.json")
+@click.argument(
+    "controllers", nargs=-1, required=True, metavar="NAME|PATH...", shell_complete=zoo_controllers
+)
+@click.option(
+    "--env", "world", shell_complete=worlds, help="World to evaluate in.  [the one it was trained in]"
+)
+@click.option("--episodes", default=100, show_default=True, help="Whole episodes to run.")
+@click.option("--seed", default=1_000_000, show_default=True, help="Episode i gets seed + i.")
+@click.option("--deterministic", is_flag=True, help="Mean actions instead of draws from the policy.")
+@click.option("--threads", type=int, help="Threads of the physics.  [all cores]")
+@json_option("the summary")
+@click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="Write a row per episode as CSV.")
 def evaluate(
     controllers: tuple[str, ...],
     world: str | None,
@@ -43,8 +46,7 @@ def evaluate(
 ) -> None:
     """Evaluate controllers: zoo names such as PointGoal1/ppo, run directories, or files."""
     found: dict[str, Evaluation] = {}
-    console = Console()
-    with Progress(console=console, transient=True) as progress:
+    with progress_bar() as progress:
         for name in controllers:
             controller = load(name)
             place = world or controller.card.get("world")
@@ -60,11 +62,9 @@ def evaluate(
                 threads=threads,
                 on_step=lambda count, task=task: progress.advance(task, count),  # type: ignore[misc]  # default binds now
             )
-    console.print(_table(found))
+    table_console(json_file).print(_table(found))
     summaries: list[dict[str, Any]] = [{"controller": name} | e.summary() for name, e in found.items()]
-    if json_file:
-        data = summaries[0] if len(summaries) == 1 else summaries
-        write_atomically(json_file, (json.dumps(data, indent=2) + "\n").encode())
+    write_json(json_file, summaries[0] if len(summaries) == 1 else summaries)
     if csv_file:
         write_atomically(csv_file, _rows(found).encode())
 

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from blendctl.cli.output import json_option, table_console, write_json
+
+if TYPE_CHECKING:
+    from blendctl.blender import Record
 
 __all__ = ["explain"]
 
@@ -12,8 +18,45 @@ __all__ = ["explain"]
 @click.command(epilog="Example: blendctl explain out/blend --step 250")
 @click.argument("run", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--step", type=click.IntRange(1), required=True, help="Control step, from 1.")
-def explain(run: Path, step: int) -> None:
+@json_option("the decision and what it brought")
+def explain(run: Path, step: int, json_file: Path | None) -> None:
     """Say why a controller drove at a step of RUN, with the numbers of its decision."""
     from blendctl.blender.explain import explain_record, read_record
 
-    click.echo(explain_record(read_record(run, step=step)))
+    record = read_record(run, step=step)
+    table_console(json_file).print(explain_record(record), markup=False, soft_wrap=True)
+    write_json(json_file, _facts(record))
+
+
+def _facts(record: Record) -> dict[str, Any]:
+    """Give a decision as JSON data: what is said in words, as numbers."""
+    cast, decision = record.cast, record.decision
+    goals = cast.objectives.names
+    arms: dict[str, Any] = {}
+    for arm, action in enumerate(record.proposals):
+        arms[cast.names[arm]] = {"proposed": None if action is None else action.tolist()}
+    if decision is not None:
+        for row, arm in enumerate(record.asked):
+            arms[cast.names[arm]] |= {
+                "estimate": dict(zip(goals, decision.estimate[row].tolist(), strict=True)),
+                "index": dict(zip(goals, decision.ucb[row].tolist(), strict=True)),
+                "loss": float(decision.loss[row]),
+            }
+    brought = None if record.feedback is None else dict(zip(goals, record.feedback.tolist(), strict=True))
+    return {
+        "stage": record.stage,
+        "step": record.step,
+        "steps": record.steps,
+        "episode": record.episode,
+        "driver": record.name,
+        "reason": record.reason,
+        "event": record.event,
+        "rule": cast.rule,
+        "candidates": list(record.candidates),
+        "loss_bound": record.loss_bound if decision is not None else None,
+        "arms": arms,
+        "action": record.action.tolist(),
+        "feedback": brought,
+        "learned": record.learned,
+        "correct": record.correct,
+    }

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import click
+from click.shell_completion import CompletionItem
 
 __all__ = ["ManyValues"]
+
+OPEN = "blendctl.many.open"  # the option whose values the words so far end with
 
 
 class ManyValues(click.Command):
@@ -29,4 +32,12 @@ class ManyValues(click.Command):
             else:
                 spread += [word] if taken == 0 else [current, word]
                 taken += 1
+        ctx.meta[OPEN] = current
         return super().parse_args(ctx, spread)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Go on offering values of the option that is still open."""
+        for param in self.params:
+            if ctx.meta.get(OPEN) in param.opts and not incomplete.startswith("-"):
+                return param.shell_complete(ctx, incomplete)
+        return super().shell_complete(ctx, incomplete)

@@ -11,6 +11,9 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
+from blendctl.cli.completing import players
+from blendctl.cli.completing import worlds as world_names
+from blendctl.cli.output import json_option, progress_bar, table_console, write_json
 from blendctl.envs.drawing import Picture
 from blendctl.envs.vector import VectorWorld
 from blendctl.errors import InputError, StateError
@@ -104,9 +107,9 @@ def _driver(name: str, worlds: VectorWorld, *, seed: int, deterministic: bool) -
 
 
 @click.command(epilog="Example: blendctl play PointGoal1 --controller PointGoal1/ppo --out ppo.gif")
-@click.argument("world")
+@click.argument("world", shell_complete=world_names)
 @click.option(
-    "--controller", default="random", show_default=True, metavar="random|NAME|PATH",
+    "--controller", default="random", show_default=True, metavar="random|NAME|PATH", shell_complete=players,
     help="random actions, a controller of the zoo such as PointGoal1/ppo, a run directory, or a file",
 )  # fmt: skip
 @click.option("--episodes", type=click.IntRange(1), default=1, show_default=True, help="episodes to show")
@@ -125,6 +128,7 @@ def _driver(name: str, worlds: VectorWorld, *, seed: int, deterministic: bool) -
 )  # fmt: skip
 @click.option("--fps", type=click.FloatRange(1, 50), default=25, show_default=True, help="pictures a second")
 @click.option("--size", type=click.IntRange(96, 2048), default=480, show_default=True, help="pixels across")
+@json_option("the episodes' figures")
 def play(
     world: str,
     controller: str,
@@ -136,13 +140,13 @@ def play(
     view: str,
     fps: float,
     size: int,
+    json_file: Path | None,
 ) -> None:
     """Watch a controller drive in a world, in real time.
 
     WORLD is a name such as PointGoal1, or FILE.py:TASK for a task of your own, defined in a Python file.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.table import Table
 
     from blendctl.cli.own_world import name_and_task
@@ -163,16 +167,12 @@ def play(
     act = _driver(controller, worlds, seed=seed, deterministic=deterministic)
     caption = Caption(task, f"{name}  ·  {Path(controller).stem}")
     last: dict[int, Shot] = {}
-    messages = Console(stderr=True)
     with (
-        Progress(
+        progress_bar(
             TextColumn("[bold]{task.description}"),
             BarColumn(),
             TextColumn("{task.percentage:>3.0f}%"),
             TimeRemainingColumn(),
-            console=messages,
-            transient=True,
-            disable=not messages.is_terminal,
         ) as progress,
         open_film(out, fps=real / every) as film,
     ):
@@ -197,7 +197,20 @@ def play(
     for episode, shot in last.items():
         cells = (episode, seed + episode, shot.step, f"{shot.total:.2f}", f"{shot.cost:.0f}", shot.goals)
         table.add_row(*(str(cell) for cell in cells))
-    Console().print(table)
+    console = table_console(json_file)
+    console.print(table)
     seconds = film.frames * every / real
     size_mb = out.stat().st_size / 1e6
-    click.echo(f"wrote {out}: {film.frames} pictures, {seconds:.1f} s, {size_mb:.1f} MB")
+    episode_figures = [
+        {
+            "episode": episode,
+            "seed": seed + episode,
+            "steps": shot.step,
+            "return": shot.total,
+            "cost": shot.cost,
+            "goals": shot.goals,
+        }
+        for episode, shot in last.items()
+    ]
+    write_json(json_file, {"world": name, "controller": controller, "episodes": episode_figures})
+    console.print(f"wrote {out}: {film.frames} pictures, {seconds:.1f} s, {size_mb:.1f} MB", soft_wrap=True)

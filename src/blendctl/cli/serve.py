@@ -8,14 +8,16 @@ import signal
 
 import click
 
+from blendctl.cli.completing import controllers, worlds
+
 __all__ = ["serve"]
 
 
 @click.command(
     epilog="Example: BLENDCTL_TOKEN=... blendctl serve PointGoal1/ppo --address tcp://127.0.0.1:7001"
 )
-@click.argument("controller")
-@click.option("--world", help="World that a classical controller is for.")
+@click.argument("controller", shell_complete=controllers)
+@click.option("--world", shell_complete=worlds, help="World that a classical controller is for.")
 @click.option(
     "--address", default="tcp://127.0.0.1:0", show_default=True,
     help="tcp://HOST:PORT (port 0 takes a free one) or unix:/PATH.",

@@ -12,8 +12,10 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from blendctl.cli.completing import algorithms, worlds, zoo_controllers
+from blendctl.cli.output import progress_bar
 from blendctl.controllers import load, write_controller
 from blendctl.controllers.card import make_card
 from blendctl.controllers.evaluation import evaluate
@@ -49,15 +51,18 @@ def _shown(default: Any) -> str:
     return ",".join(map(str, default)) if isinstance(default, tuple) else f"{default}"
 
 
-@click.command()
-@click.argument("world")
-@click.option("--algo", default=None, help=option_help("algo") + "  [ppo]")
+@click.command(epilog="Example: blendctl train PointGoal1 --algo ppo-lagrangian --steps 3e6 --seed 0")
+@click.argument("world", shell_complete=worlds)
+@click.option("--algo", default=None, shell_complete=algorithms, help=option_help("algo") + "  [ppo]")
 @click.option("--out", type=click.Path(path_type=Path), help="run directory  [runs/WORLD-ALGO-sSEED]")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="JSON file of options")
 @click.option("--resume", is_flag=True, help="continue the run in its directory, bit for bit")
-@click.option("--start-from", metavar="NAME|PATH", help="start with the weights of this controller")
+@click.option(
+    "--start-from", metavar="NAME|PATH", shell_complete=zoo_controllers,
+    help="start with the weights of this controller",
+)  # fmt: skip
 @click.option("--every", default=45.0, show_default=True, help="seconds between checkpoints, at most")
-@click.option("--quiet", is_flag=True, help="one line per ten updates instead of live progress")
+@click.option("--quiet", is_flag=True, help="a line per ten updates, as when stderr is no terminal")
 @hyper_parameters
 def train(
     world: str,
@@ -134,8 +139,8 @@ def _follow(run: Run, console: Console, *, quiet: bool) -> bool:
         TimeRemainingColumn(),
     )
     with (
-        _Interrupt(console) as interrupt,
-        Progress(*columns, console=console, disable=quiet, refresh_per_second=4) as progress,
+        _Interrupt() as interrupt,
+        progress_bar(*columns, quiet=quiet) as progress,
     ):
         task = progress.add_task(
             "train", total=run.config.steps, completed=run.trainer.steps, line="simulating"
@@ -143,7 +148,7 @@ def _follow(run: Run, console: Console, *, quiet: bool) -> bool:
         for record in run.records():
             line = _line(record, run.config)
             progress.update(task, completed=min(record.steps, run.config.steps), line=line)
-            if quiet and record.update % 10 == 0:
+            if progress.disable and record.update % 10 == 0:
                 console.print(f"{record.steps:>10,} steps  {line}", highlight=False)
             if interrupt.asked:
                 run.checkpoint()
@@ -154,8 +159,7 @@ def _follow(run: Run, console: Console, *, quiet: bool) -> bool:
 class _Interrupt:
     """Let the first Ctrl-C wait for the end of an update, where the state can be saved whole."""
 
-    def __init__(self, console: Console) -> None:
-        self.console = console
+    def __init__(self) -> None:
         self.asked = False
 
     def __enter__(self) -> _Interrupt:
@@ -169,7 +173,7 @@ class _Interrupt:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
-        self.console.print("\nCtrl-C: saving after this update; once more stops at once", highlight=False)
+        click.echo("\nCtrl-C: saving after this update; once more stops at once", err=True)
 
 
 def _line(record: Record, config: TrainConfig) -> str:

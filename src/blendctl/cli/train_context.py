@@ -6,10 +6,10 @@ from dataclasses import fields
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
+from blendctl.cli.completing import zoo_controllers
+from blendctl.cli.output import json_option, progress_bar, table_console, write_json
 from blendctl.controllers import load, write_controller
 from blendctl.controllers.library import controller_file, write_card
 from blendctl.errors import InputError
@@ -20,8 +20,13 @@ __all__ = ["train_context"]
 USUAL = {entry.name: entry.default for entry in fields(ContextConfig)}
 
 
-@click.command("train-context")
-@click.argument("controllers", nargs=-1, required=True, metavar="NAME|PATH...")
+@click.command(
+    "train-context",
+    epilog="Example: blendctl train-context runs/PointGoal1-ppo-s0 runs/PointGoal1-ppo-lagrangian-s0",
+)
+@click.argument(
+    "controllers", nargs=-1, required=True, metavar="NAME|PATH...", shell_complete=zoo_controllers
+)
 @click.option("--steps", default=str(USUAL["steps"]), show_default=True, help="transitions to learn from")
 @click.option(
     "--horizons", default="1,10,50", show_default=True, help="steps ahead of each view; the first is 1"
@@ -31,6 +36,7 @@ USUAL = {entry.name: entry.default for entry in fields(ContextConfig)}
 @click.option("--worlds", default=USUAL["worlds"], show_default=True, help="worlds that run in lock-step")
 @click.option("--seed", default=USUAL["seed"], show_default=True, help="seed of everything random")
 @click.option("--threads", default=USUAL["threads"], show_default=True, help="threads of physics and torch")
+@json_option("the held-out R²")
 def train_context(
     controllers: tuple[str, ...],
     steps: str,
@@ -40,6 +46,7 @@ def train_context(
     worlds: int,
     seed: int,
     threads: int,
+    json_file: Path | None,
 ) -> None:
     """Train the context networks of CONTROLLERS, which belong to one world, and write them into their files.
 
@@ -68,8 +75,7 @@ def train_context(
         raise InputError(
             f"steps {steps!r} or horizons {horizons!r} are no numbers; try 5e5 and 1,10,50"
         ) from error
-    console = Console()
-    with Progress(console=console, transient=True) as progress:
+    with progress_bar() as progress:
         bars = {}
 
         def on_progress(stage: str, share: float) -> None:
@@ -86,4 +92,5 @@ def train_context(
         for row in controller.card["context"]["r2"]:
             numbers = ("reward_blending", "cost_blending", "reward_alone", "cost_alone")
             table.add_row(name, str(row["horizon"]), *(f"{row[k]:.3f}" for k in numbers))
-    console.print(table)
+    table_console(json_file).print(table)
+    write_json(json_file, {name: c.card["context"] for name, c in zip(controllers, trained, strict=True)})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.table import Table
 
+from blendctl.cli.completing import zoo_controllers
+from blendctl.cli.output import table_console, write_json
 from blendctl.controllers import load, zoo_names
 from blendctl.controllers.card import card_markdown
 from blendctl.controllers.library import add_to_zoo
@@ -16,24 +16,31 @@ from blendctl.controllers.library import add_to_zoo
 __all__ = ["zoo"]
 
 
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="print the cards as JSON")
-@click.option("--show", metavar="NAME", help="print the card of one controller")
+@click.command(epilog="Example: blendctl zoo --show PointGoal1/ppo")
 @click.option(
-    "--add", "run", type=click.Path(path_type=Path), help="put the controller of a finished run in the zoo"
+    "--json", "json_file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), metavar="[FILE]",
+    is_flag=False, flag_value=Path("-"), help="Write the cards as JSON; to stdout if no file is named.",
+)  # fmt: skip
+@click.option(
+    "--show", metavar="NAME", shell_complete=zoo_controllers, help="Print the card of one controller."
 )
-def zoo(as_json: bool, show: str | None, run: Path | None) -> None:
+@click.option(
+    "--add", "run", type=click.Path(path_type=Path), help="Put the controller of a finished run in the zoo."
+)
+def zoo(json_file: Path | None, show: str | None, run: Path | None) -> None:
     """List the trained controllers that ship, with what they reach."""
     if run is not None:
         click.echo(f"added {add_to_zoo(run)}")
         return
     if show is not None:
         card = load(show).card
-        click.echo(json.dumps(card, indent=2) if as_json else card_markdown(card))
+        if json_file is None:
+            click.echo(card_markdown(card))
+        write_json(json_file, card)
         return
     cards = {name: load(name).card for name in zoo_names()}
-    if as_json:
-        click.echo(json.dumps(cards, indent=2))
+    if json_file is not None:
+        write_json(json_file, cards)
         return
     table = Table(box=None, padding=(0, 3, 0, 0), caption="R²: next-step reward, cost while blending")
     for column in ("controller", "steps", "return", "cost", "R²"):
@@ -48,4 +55,4 @@ def zoo(as_json: bool, show: str | None, run: Path | None) -> None:
             f"{seen['cost_mean']:.1f}" if seen else "",
             f"{r2['reward_blending']:.2f}, {r2['cost_blending']:.2f}" if r2 else "",
         )
-    Console().print(table)
+    table_console(None).print(table)

@@ -1,0 +1,71 @@
+"""Ctrl-C on real processes in the middle of their work: one line, exit code 130, no traceback, no half-written file."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+LONG = {
+    "demo": ["demo", "bandit", "--stages", "2000000", "--out", "out"],
+    "play": ["play", "PointGoal1", "--steps", "1400", "--episodes", "50", "--out", "film.gif"],
+    "evaluate": ["evaluate", "PointGoal1/ppo", "--episodes", "100000", "--json", "out.json", "--threads", "1"],
+    "train": ["train", "PointGoal1", "--steps", "1e8", "--worlds", "2", "--rollout", "50", "--minibatch", "50",
+              "--threads", "1", "--out", "run"],
+    "serve": ["serve", "PointGoal1/ppo"],
+    "doctor": ["doctor", "--json", "out.json"],
+}  # fmt: skip
+ALLOWED = {"train": {"run"}, "demo": {"out"}}  # what may be there when it stopped
+
+
+def busy(process):
+    """Wait until the work is under way: seconds of processor time after the imports."""
+    clock = os.sysconf("SC_CLK_TCK")
+    start, patience = time.monotonic(), 120
+    while time.monotonic() - start < patience:
+        assert process.poll() is None, process.stderr.read()
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        if (int(fields[11]) + int(fields[12])) / clock > 3.0:
+            return
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads processor time from /proc")
+@pytest.mark.parametrize("command", LONG)
+def test_ctrl_c_is_one_line_and_130(command, tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "blendctl", *LONG[command]],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        if command == "serve":
+            assert "serving" in process.stdout.readline()
+        elif command == "train":
+            assert "training" in process.stdout.readline()
+            assert "steps/s" in process.stdout.readline(), "the first updates are done"
+        elif command == "doctor":
+            while not Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text():
+                time.sleep(0.05)  # until it tries something in a process of its own
+        else:
+            busy(process)
+        os.killpg(process.pid, signal.SIGINT)  # a terminal tells the whole group
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130, (out, err)
+    assert "Traceback" not in out + err
+    assert err.splitlines()[-1] == "blendctl: interrupted"
+    assert {path.name for path in tmp_path.iterdir()} <= ALLOWED.get(command, set())
+    assert not [path for path in tmp_path.rglob("*") if ".part" in path.name]
+    if command == "train":
+        assert "--resume" in out
+        assert (tmp_path / "run" / "checkpoint.safetensors").stat().st_size > 0
+    if command == "demo":
+        assert not list((tmp_path / "out").iterdir())
