@@ -55,6 +55,7 @@ class Method:
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     shown: int | None = 0
     trained: bool = False  # it learns offline, before the comparison
+    heavy: bool = False  # its episodes take many times longer than others
 
     @property
     def settings(self) -> list[dict[str, Value]]:
@@ -196,6 +197,7 @@ _ALL = (
             "cost_weight": COST_WEIGHT,
             "samples": Parameter((3,), "futures per controller", least=1),
         },
+        heavy=True,
     ),
 )
 

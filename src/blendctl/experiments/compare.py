@@ -1,0 +1,170 @@
+"""Compare methods: which units a comparison consists of, and the table of all their episodes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from blendctl.envs import find_task
+from blendctl.envs.batch import LARGEST_SEED
+from blendctl.envs.catalog import short_name
+from blendctl.errors import InputError
+from blendctl.experiments.engines import Finished
+from blendctl.experiments.rivals.methods import METHODS, Method, find_method, with_values
+from blendctl.experiments.rivals.units import EPISODES, TRAIN
+from blendctl.experiments.units import Unit, controller_digest
+
+__all__ = ["Comparison", "Piece", "COLUMNS", "ALONE"]
+
+ALONE = ("performant", "safe")  # the methods that define the corner: they always run
+TRAINING_SEEDS = 2**31  # how far the layouts of offline training lie from those of the comparison
+
+COLUMNS = pa.schema(
+    [
+        ("method", pa.string()),
+        ("setting", pa.int32()),  # number of the method's setting
+        ("parameters", pa.string()),  # of the setting, as JSON
+        ("seed", pa.int64()),  # of the episode's layout
+        ("return", pa.float64()),
+        ("cost", pa.float64()),
+        ("length", pa.int64()),  # control steps
+        ("share", pa.float64()),  # of the performant controller
+        ("switches", pa.int64()),
+        ("correct", pa.float64()),  # ratio of correct choices, null if none was judged
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One unit of a comparison, and what it is about."""
+
+    unit: Unit
+    method: str
+    setting: int  # number of the method's setting; -1 for a training
+    count: int  # episodes
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is compared: methods that drive the same world with the same two controllers, on the same seeds.
+
+    controllers: performant, then safe. values: other values of the methods' parameters, {"ceiling": {"samples": "5"}}.
+    Blocks of episodes run in lock-step; in a block, the worlds of a bandit teach one learner.
+    """
+
+    world: str
+    controllers: tuple[str, ...]
+    methods: tuple[str, ...] = tuple(METHODS)
+    episodes: int = 30
+    seed: int = 1_000_000  # episode i has seed + i; far from the layouts that training saw
+    steps: int | None = None  # shortens the episodes
+    block: int = 15  # episodes per unit
+    judge_every: int = 10  # every so many control steps the choice is judged; 0: never
+    values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        find_task(self.world)
+        object.__setattr__(self, "world", short_name(self.world))
+        asked = [find_method(name).name for name in self.methods]
+        object.__setattr__(self, "methods", tuple(dict.fromkeys((*ALONE, *asked))))
+        for name, least in (("episodes", 1), ("block", 1), ("judge_every", 0), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} must be a whole number >= {least}, actually: {getattr(self, name)}")
+        if self.steps is not None and self.steps < 1:
+            raise InputError(f"steps must be a whole number >= 1, actually: {self.steps}")
+        if self.seed + self.episodes > LARGEST_SEED:
+            raise InputError(f"seeds end at 2**32 - 1, actually: {self.seed} and {self.episodes} episodes")
+        if len(self.controllers) != 2:
+            raise InputError(
+                f"a comparison is between two controllers, performant then safe, actually: {len(self.controllers)}"
+            )
+        for name in self.values:
+            if find_method(name).name not in self.methods:
+                raise InputError(f"parameters are set for {name}, which is not among the methods compared")
+        self.table_of_methods()  # refuses wrong values
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What a directory of results belongs to; methods and episodes may be added later."""
+        return {
+            "world": self.world,
+            "controllers": list(self.controllers),
+            "digests": [controller_digest(spec) for spec in self.controllers],
+            "seed": self.seed,
+            "steps": self.steps,
+        }
+
+    def table_of_methods(self) -> dict[str, Method]:
+        """Give the methods by name, with their parameters as set."""
+        return {name: with_values(METHODS[name], self.values.get(name, {})) for name in self.methods}
+
+    def pieces(self) -> list[Piece]:
+        """Cut the comparison into units: the longest first, trainings before what needs them."""
+        trainings: list[Piece] = []
+        heavy: list[Piece] = []
+        light: list[Piece] = []
+        for method in self.table_of_methods().values():
+            for number, setting in enumerate(method.settings):
+                after = self._training(setting) if method.trained else None
+                if after is not None:
+                    trainings.append(Piece(after, method.name, -1, 0))
+                (heavy if method.heavy else light).extend(self._blocks(method, number, setting, after))
+        return [*trainings, *heavy, *light]
+
+    def _blocks(
+        self, method: Method, number: int, setting: Mapping[str, Any], after: Unit | None
+    ) -> Iterable[Piece]:
+        for first in range(0, self.episodes, self.block):
+            count = min(self.block, self.episodes - first)
+            told = self._common() | {
+                "method": method.name,
+                "setting": dict(setting),
+                "seed": self.seed + first,
+                "count": count,
+                "judge_every": self.judge_every,
+            }
+            yield Piece(Unit(EPISODES, told, after=after), method.name, number, count)
+
+    def _training(self, setting: Mapping[str, Any]) -> Unit:
+        seed = (self.seed + TRAINING_SEEDS) % (LARGEST_SEED + 1)
+        return Unit(TRAIN, self._common() | {"setting": dict(setting), "seed": seed})
+
+    def _common(self) -> dict[str, Any]:
+        return {"world": self.world, "controllers": list(self.controllers), "steps": self.steps}
+
+    def rows(self, pieces: Sequence[Piece], finished: Iterable[Finished]) -> pa.Table:
+        """Give the table of all episodes: a row per method, setting and episode, in that order."""
+        results = {done.unit.key: done.result for done in finished}
+        methods = self.table_of_methods()
+        places = {name: place for place, name in enumerate(self.methods)}
+        ordered = sorted(
+            (piece for piece in pieces if piece.setting >= 0),
+            key=lambda piece: (places[piece.method], piece.setting, piece.unit.parameters["seed"]),
+        )
+        rows = []
+        for piece in ordered:
+            about = {
+                "method": piece.method,
+                "setting": piece.setting,
+                "parameters": json.dumps(methods[piece.method].settings[piece.setting]),
+            }
+            first = piece.unit.parameters["seed"]
+            for index, row in enumerate(results[piece.unit.key].values["rows"]):
+                rows.append(about | {"seed": first + index} | _row(row))
+        return pa.Table.from_pylist(rows, schema=COLUMNS)
+
+
+def _row(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "return": row["returns"],
+        "cost": row["costs"],
+        "length": int(row["lengths"]),
+        "share": row["shares"],
+        "switches": int(row["switches"]),
+        "correct": row["correct"],
+    }

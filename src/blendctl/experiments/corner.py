@@ -1,0 +1,110 @@
+"""The corner score: how far a method leads from the mixing line to the best of both controllers.
+
+Return and cost are scaled by the difference between the two controllers, so that the performant one is at (0, 1), the
+safe one at (1, 0) and the corner (performant return, safe cost) at (0, 0):
+
+    x = (performant return - return) / (performant return - safe return)
+    y = (cost - safe cost) / (performant cost - safe cost)
+    score = 1 - (distance to the corner) / (distance of the mixing line to the corner) = 1 - (x + y)
+
+The distance of the mixing line is taken in the direction of the method: the line is x + y = 1. So every point of
+the line has score 0, the corner 1, what is worse than mixing a negative score, what is beyond the corner more than 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Corner", "Score", "score_episodes"]
+
+FloatArray = NDArray[np.float64]
+
+RESAMPLES = 2000
+UNDEFINED_SHARE = 0.05  # of the resamples, beyond which the interval says nothing
+
+
+@dataclass(frozen=True)
+class Corner:
+    """The two controllers alone, which define the score. Values may be arrays of one shape, for many scores at once.
+
+    >>> corner = Corner(performant=(26.0, 59.4), safe=(20.9, 29.2))
+    >>> round(float(corner.score(25.1, 35.4)), 2), float(corner.score(26.0, 59.4)), float(corner.score(26.0, 29.2))
+    (0.62, 0.0, 1.0)
+    """
+
+    performant: tuple[ArrayLike, ArrayLike]  # return, cost
+    safe: tuple[ArrayLike, ArrayLike]
+
+    def differences(self) -> tuple[FloatArray, FloatArray]:
+        """Give how much more return and cost the performant controller has."""
+        gain = np.subtract(self.performant[0], self.safe[0], dtype=np.float64)
+        price = np.subtract(self.performant[1], self.safe[1], dtype=np.float64)
+        return np.asarray(gain), np.asarray(price)
+
+    def reason(self) -> str | None:
+        """Say why there is no score; None if there is one."""
+        gain, price = self.differences()
+        if gain > 0 and price > 0:
+            return None
+        told = []
+        if not gain > 0:
+            told.append(f"the performant controller returns no more than the safe one ({gain:+.3g})")
+        if not price > 0:
+            told.append(f"the safe controller costs no less than the performant one ({-price:+.3g})")
+        return f"no corner: {' and '.join(told)}"
+
+    def score(self, returns: ArrayLike, costs: ArrayLike) -> FloatArray:
+        """Give the scores; NaN where the controllers do not differ as performant and safe should."""
+        gain, price = self.differences()
+        defined = (gain > 0) & (price > 0)
+        x = np.subtract(self.performant[0], returns) / np.where(defined, gain, 1.0)
+        y = np.subtract(costs, self.safe[1]) / np.where(defined, price, 1.0)
+        return np.asarray(np.where(defined, 1.0 - (x + y), np.nan))
+
+
+@dataclass(frozen=True)
+class Score:
+    """A corner score with its 95% interval by the bootstrap."""
+
+    value: float | None
+    interval: list[float] | None
+    reason: str | None  # why there is no value, or no interval
+
+
+def score_episodes(
+    method: FloatArray,
+    performant: FloatArray,
+    safe: FloatArray,
+    *,
+    rng: np.random.Generator,
+    resamples: int = RESAMPLES,
+) -> Score:
+    """Score the episodes of a method, each (episodes, 2) of return and cost, row i of all on the same seed.
+
+    The bootstrap draws episodes, the same ones for all three: what a hard layout does to all does not widen the
+    interval.
+    """
+    corner = Corner(_point(performant), _point(safe))
+    reason = corner.reason()
+    if reason is not None:
+        return Score(None, None, reason)
+    value = float(corner.score(*_point(method)))
+    n = len(method)
+    if n < 2:
+        return Score(value, None, "an interval needs two episodes or more")
+    draws = rng.integers(n, size=(resamples, n))
+    drawn = [sample[draws].mean(axis=1).T for sample in (method, performant, safe)]  # (2, resamples) each
+    scores = Corner((drawn[1][0], drawn[1][1]), (drawn[2][0], drawn[2][1])).score(drawn[0][0], drawn[0][1])
+    known = scores[np.isfinite(scores)]
+    if len(known) < (1.0 - UNDEFINED_SHARE) * resamples:
+        return Score(value, None, "too few episodes: in many resamples the controllers do not differ")
+    low, high = np.quantile(known, [0.025, 0.975]).tolist()
+    return Score(value, [low, high], None)
+
+
+def _point(sample: FloatArray) -> tuple[float, float]:
+    mean = sample.mean(axis=0)
+    return float(mean[0]), float(mean[1])

@@ -1,0 +1,174 @@
+"""The standings of a comparison: means, intervals and corner scores, with fair choices where a method was swept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from blendctl.controllers.evaluation import interval95
+from blendctl.experiments.compare import ALONE, Comparison
+from blendctl.experiments.corner import Corner, score_episodes
+from blendctl.experiments.rivals.methods import Method
+
+__all__ = ["standings", "mark_shown", "Sample"]
+
+FloatArray = NDArray[np.float64]
+
+BOOTSTRAP_SEED = 20
+MEASURES = ("return", "cost", "share", "switches", "correct")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The episodes of one method: every setting's, and those that stand for it."""
+
+    settings: list[dict[str, Any]]
+    measures: dict[str, FloatArray]  # each (settings, episodes)
+    chosen: NDArray[np.intp]  # (episodes,) setting that stands for the method in each episode
+    choice: str  # how it was chosen: "fixed", "on other episodes", "on the same episodes"
+
+    def shown(self, measure: str) -> FloatArray:
+        """Give a measure (episodes,) of the episodes that stand for the method."""
+        values = self.measures[measure]
+        return np.asarray(values[self.chosen, np.arange(values.shape[1])])
+
+    def points(self) -> FloatArray:
+        """Give (episodes, 2): return and cost of the episodes that stand for the method."""
+        return np.stack([self.shown("return"), self.shown("cost")], axis=1)
+
+
+def standings(comparison: Comparison, table: pa.Table) -> dict[str, Any]:
+    """Sum up a comparison's table as JSON data: `{"methods": {name: {"return_mean", ..., "corner_score"}}}`."""
+    samples = _samples(comparison.table_of_methods(), table)
+    performant, safe = (samples[name].points() for name in ALONE)
+    corner = Corner(tuple(performant.mean(axis=0)), tuple(safe.mean(axis=0)))
+    return {
+        "world": comparison.world,
+        "controllers": list(comparison.controllers),
+        "episodes": comparison.episodes,
+        "seed": comparison.seed,
+        "steps": comparison.steps,
+        "corner": {
+            "return": float(performant[:, 0].mean()),
+            "cost": float(safe[:, 1].mean()),
+            "reason": corner.reason(),
+        },
+        "mixing_line": [performant.mean(axis=0).tolist(), safe.mean(axis=0).tolist()],
+        "methods": {
+            name: _summary(sample, performant, safe, help=comparison.table_of_methods()[name].help)
+            for name, sample in samples.items()
+        },
+    }
+
+
+def mark_shown(comparison: Comparison, table: pa.Table) -> pa.Table:
+    """Add the column `shown`: whether an episode stands for its method."""
+    samples = _samples(comparison.table_of_methods(), table)
+    methods, settings = table["method"].to_pylist(), table["setting"].to_pylist()
+    seeds = table["seed"].to_pylist()
+    marks = [
+        bool(samples[method].chosen[seed - comparison.seed] == setting)
+        for method, setting, seed in zip(methods, settings, seeds, strict=True)
+    ]
+    return table.append_column("shown", pa.array(marks))
+
+
+def _samples(methods: Mapping[str, Method], table: pa.Table) -> dict[str, Sample]:
+    """Read the table; the methods that need it get a setting chosen."""
+    columns = {name: np.array(table[name].to_pylist(), np.float64) for name in (*MEASURES, "setting")}
+    names = np.array(table["method"].to_pylist())
+    found: dict[str, Sample] = {}
+    for name, method in methods.items():
+        rows = names == name
+        count = len(method.settings)
+        measures = {key: columns[key][rows].reshape(count, -1) for key in MEASURES}
+        episodes = measures["return"].shape[1]
+        if method.shown is not None or count == 1:
+            chosen, choice = np.full(episodes, method.shown or 0), "fixed"
+        else:
+            points = np.stack([measures["return"], measures["cost"]], axis=-1)
+            alone = [found[key].points() for key in ALONE]
+            chosen, choice = _choose(points, alone[0], alone[1])
+        found[name] = Sample(method.settings, measures, chosen.astype(np.intp), choice)
+    return found
+
+
+def _choose(points: FloatArray, performant: FloatArray, safe: FloatArray) -> tuple[NDArray[np.intp], str]:
+    """Choose a setting for each episode by the corner score on the other half of the episodes.
+
+    points: (settings, episodes, 2). Nothing is judged by the episodes that it was chosen on; a single episode leaves
+    no other way than that.
+    """
+    episodes = points.shape[1]
+    half = np.arange(episodes) % 2
+    chosen = np.zeros(episodes, np.intp)
+    for fold in (0, 1):
+        judges = half != fold if episodes > 1 else np.ones(1, np.bool_)
+        corner = Corner(_mean(performant[judges]), _mean(safe[judges]))
+        means = points[:, judges].mean(axis=1)
+        scores = corner.score(means[:, 0], means[:, 1])
+        best = len(points) // 2 if np.isnan(scores).all() else int(scores.argmax())
+        chosen[half == fold] = best
+    return chosen, "on other episodes" if episodes > 1 else "on the same episodes"
+
+
+def _mean(points: FloatArray) -> tuple[float, float]:
+    return float(points[:, 0].mean()), float(points[:, 1].mean())
+
+
+def _summary(sample: Sample, performant: FloatArray, safe: FloatArray, *, help: str) -> dict[str, Any]:
+    told = _means(sample.points(), performant, safe) | {"help": help, "choice": sample.choice}
+    for measure, name in (
+        ("share", "share_mean"),
+        ("switches", "switches_mean"),
+        ("correct", "correct_ratio"),
+    ):
+        values = sample.shown(measure)
+        known = values[np.isfinite(values)]
+        told[name] = float(known.mean()) if len(known) else None
+    used = sorted(set(sample.chosen.tolist()))
+    told["parameters"] = [sample.settings[index] for index in used]
+    if len(sample.settings) > 1:
+        told["sweep"] = [
+            {"parameters": setting}
+            | _means(
+                np.stack([sample.measures["return"][index], sample.measures["cost"][index]], axis=1),
+                performant,
+                safe,
+            )
+            for index, setting in enumerate(sample.settings)
+        ]
+    return told
+
+
+def _means(points: FloatArray, performant: FloatArray, safe: FloatArray) -> dict[str, Any]:
+    rng = np.random.default_rng(BOOTSTRAP_SEED)  # the same resamples for every method
+    score = score_episodes(points, performant, safe, rng=rng)
+    return {
+        "episodes": len(points),
+        "return_mean": float(points[:, 0].mean()),
+        "return_ci95": interval95(points[:, 0]),
+        "cost_mean": float(points[:, 1].mean()),
+        "cost_ci95": interval95(points[:, 1]),
+        "corner_score": score.value,
+        "corner_score_ci95": score.interval,
+        "corner_score_reason": score.reason,
+    }
+
+
+def describe_parameters(settings: Sequence[Mapping[str, Any]]) -> str:
+    """Say settings in a few words: "threshold 4" or "threshold 4 or 8".
+
+    >>> describe_parameters([{"threshold": 4.0, "hold": 1}, {"threshold": 8.0, "hold": 1}])
+    'threshold 4 or 8'
+    """
+    if len(settings) < 2:
+        return ", ".join(f"{name} {value:g}" for name, value in (settings[0] if settings else {}).items())
+    changing = [name for name in settings[0] if len({json.dumps(s[name]) for s in settings}) > 1]
+    return ", ".join(f"{name} {' or '.join(f'{s[name]:g}' for s in settings)}" for name in changing)

@@ -1,0 +1,192 @@
+"""Draw a comparison: return against cost, with intervals, the mixing line, the corner and the ceiling."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_scatter", "figure_bytes"]
+
+# Families of methods: colour (Okabe and Ito's), marker. The marker tells them apart in grey.
+_FAMILIES: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "one controller": ("#000000", "s", ("performant", "safe")),
+    "chance": ("#7A7A7A", "X", ("random", "random-episode")),
+    "bandits, one step ahead": (
+        "#E69F00",
+        "v",
+        ("epsilon-greedy", "linucb", "pareto-ucb", "paper", "paper-previous"),
+    ),
+    "looking ahead, learned": ("#0072B2", "o", ("horizon", "predicted", "offline")),
+    "rules without learning": ("#009E73", "D", ("simplex", "shared")),
+    "oracles": ("#CC3311", "^", ("oracle", "ceiling")),
+}
+_OTHER = ("#CC79A7", "P")
+INK, QUIET = "#222222", "#9A9A9A"
+
+
+def draw_scatter(standings: Mapping[str, Any]) -> Figure:
+    """Draw what `blendctl compare` found, from its JSON data alone."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.6, 5.6), layout="constrained")
+    axes = figure.subplots()
+    methods = standings["methods"]
+    for name, told in methods.items():
+        _sweep(axes, name, told)
+    for name, told in methods.items():
+        _point(axes, name, told)
+    _lines(axes, standings)
+    axes.set_xlabel("cost per episode  (better: left)")
+    axes.set_ylabel("return per episode  (better: up)")
+    axes.set_title(
+        f"{standings['world']}: {standings['episodes']} episodes per method, means with 95% intervals",
+        loc="left",
+        fontsize=10.5,
+    )
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.grid(alpha=0.2, linewidth=0.5)
+    axes.set_axisbelow(True)
+    _labels(axes, methods)
+    _legend(axes, methods)
+    return figure
+
+
+def figure_bytes(figure: Figure, kind: str) -> bytes:
+    """Give the figure as a file: png, svg or pdf; the same data gives the same bytes."""
+    import matplotlib
+
+    sink = io.BytesIO()
+    undated: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    with matplotlib.rc_context({"svg.hashsalt": "blendctl", "svg.fonttype": "none", "pdf.fonttype": 42}):
+        figure.savefig(sink, format=kind, dpi=160, metadata=undated.get(kind, {}))
+    return sink.getvalue()
+
+
+def _style(name: str) -> tuple[str, str]:
+    for color, marker, members in _FAMILIES.values():
+        if name in members:
+            return color, marker
+    return _OTHER
+
+
+def _point(axes: Axes, name: str, told: Mapping[str, Any]) -> None:
+    color, marker = _style(name)
+    x, y = told["cost_mean"], told["return_mean"]
+    spans = [
+        [[mean - span[0]], [span[1] - mean]] if span else None
+        for mean, span in ((x, told["cost_ci95"]), (y, told["return_ci95"]))
+    ]
+    axes.errorbar(
+        x, y, xerr=spans[0], yerr=spans[1], fmt="none", ecolor=color, elinewidth=0.8, alpha=0.45, zorder=3
+    )
+    size = 150 if name == "ceiling" else 62
+    axes.scatter(x, y, s=size, c=color, marker=marker, edgecolors="white", linewidths=0.8, zorder=5)
+
+
+def _sweep(axes: Axes, name: str, told: Mapping[str, Any]) -> None:
+    """Join the settings of a swept method by a thin line."""
+    if "sweep" not in told:
+        return
+    color, marker = _style(name)
+    x = [setting["cost_mean"] for setting in told["sweep"]]
+    y = [setting["return_mean"] for setting in told["sweep"]]
+    axes.plot(x, y, color=color, alpha=0.5, linewidth=0.9, marker=marker, markersize=2.8, zorder=2)
+
+
+def _lines(axes: Axes, standings: Mapping[str, Any]) -> None:
+    """Draw the mixing line, lines of equal score, and the corner."""
+    (top, high), (bottom, low) = standings["mixing_line"]  # (return, cost) of performant and safe
+    axes.plot([high, low], [top, bottom], color=INK, linewidth=1.4, linestyle=(0, (5, 3)), zorder=4)
+    if standings["corner"]["reason"] is not None:
+        return
+    gain, price = top - bottom, high - low
+    for score in (0.5, 1.0):
+        left = 1.0 - score
+        # x + y = 1 - score in scaled units, drawn a little beyond the two controllers' box
+        ends = np.array([-0.25, left + 0.25])
+        cost, value = low + price * (left - ends), top - gain * ends
+        axes.plot(cost, value, color=QUIET, linewidth=0.8, linestyle=":", zorder=1)
+        axes.annotate(
+            f"score {score:g}",
+            (cost[0], value[0]),
+            fontsize=7.5,
+            color="#6A6A6A",
+            ha="left",
+            va="bottom",
+        )
+    middle = ((high + low) / 2, (top + bottom) / 2)
+    axes.annotate(
+        "mixing line: score 0",
+        middle,
+        xytext=(6, -10),
+        textcoords="offset points",
+        fontsize=7.5,
+        color=INK,
+    )
+    axes.scatter(low, top, s=120, facecolors="none", edgecolors=INK, marker="*", linewidths=1.1, zorder=4)
+    axes.annotate("corner", (low, top), xytext=(-7, 5), textcoords="offset points", fontsize=8, ha="right")
+
+
+def _labels(axes: Axes, methods: Mapping[str, Any]) -> None:
+    """Name every point beside the axes, each joined to its point by a thin line: no two names can collide."""
+    low, high = axes.get_ylim()
+    order = sorted(methods, key=lambda name: methods[name]["return_mean"])
+    wanted = [(methods[name]["return_mean"] - low) / (high - low) for name in order]
+    for name, place in zip(order, _spread(wanted, gap=0.052), strict=True):
+        told = methods[name]
+        color, _ = _style(name)
+        score = told["corner_score"]
+        words = name if score is None else f"{name}  {score:+.2f}"
+        axes.annotate(
+            words,
+            (told["cost_mean"], told["return_mean"]),
+            xytext=(1.03, place),
+            textcoords="axes fraction",
+            fontsize=8.5,
+            color=color,
+            va="center",
+            fontweight="bold" if name in ("paper", "ceiling") else "normal",
+            arrowprops={"arrowstyle": "-", "color": color, "alpha": 0.3, "linewidth": 0.6, "shrinkB": 4},
+            annotation_clip=False,
+        )
+    axes.text(1.03, 1.06, "method, corner score", transform=axes.transAxes, fontsize=7.5, color="#6A6A6A")
+
+
+def _spread(wanted: Sequence[float], *, gap: float) -> list[float]:
+    """Move places in rising order apart by at least a gap, as little as possible, within 0 to 1 if they fit.
+
+    >>> [round(place, 2) for place in _spread([0.5, 0.5, 0.9], gap=0.1)]
+    [0.45, 0.55, 0.9]
+    """
+    gap = min(gap, 1.0 / max(len(wanted) - 1, 1))
+    groups: list[tuple[float, int]] = []  # (sum of where the first would like to be, members)
+    for place in wanted:
+        total, members = place, 1
+        while groups and groups[-1][0] / groups[-1][1] + groups[-1][1] * gap > total / members:
+            before, count = groups.pop()
+            total, members = before + total - members * count * gap, members + count
+        groups.append((total, members))
+    places = [total / members + index * gap for total, members in groups for index in range(members)]
+    last = len(places) - 1
+    return [min(max(place, i * gap), 1.0 - (last - i) * gap) for i, place in enumerate(places)]
+
+
+def _legend(axes: Axes, methods: Mapping[str, Any]) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], color=color, marker=marker, linestyle="none", markersize=6, label=family)
+        for family, (color, marker, members) in _FAMILIES.items()
+        if any(name in members for name in methods)
+    ]
+    axes.figure.legend(
+        handles=handles, loc="outside lower center", ncols=3, fontsize=8, frameon=False, handletextpad=0.2
+    )
