@@ -135,3 +135,12 @@ def test_a_run_can_be_extended(tmp_path, in_slider):
         run.extend(8 * 120)
         assert [r.update for r in run.records()] == [7, 8]
     assert json.loads((tmp_path / "config.json").read_text())["steps"] == 8 * 120
+
+
+def test_short_training_episodes_count_costs_as_whole_ones_do():
+    options = {"world": "PointGoal1", "algo": "trpo", "worlds": 4, "rollout": 40, "steps": 160, "hidden": [8]}
+    run = Trainer(TrainConfig.from_dict(options | {"episode": 10, "threads": 1}))
+    (record,) = run.records()
+    assert record.episode_length == 10
+    per_step = run.driver.rollout(40, discount=0.99, gae=0.95)
+    assert per_step.episode_length == 1000

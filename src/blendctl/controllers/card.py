@@ -79,7 +79,8 @@ def card_markdown(card: dict[str, Any]) -> str:
             cells = (row["horizon"], *(f"{row[k]:.3f}" for k in R2_COLUMNS))
             lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
         lines += ["", context["note"], ""]
-    lines += ["## How it was made", "", "```", card["command"], "```", ""]
+    commands = [card["command"], (card.get("context") or {}).get("command")]
+    lines += ["## How it was made", "", "```", *(command for command in commands if command), "```", ""]
     lines += [f"Seed {card['seed']}, {card['training_seconds']} s of training. Versions: "]
     lines[-1] += ", ".join(f"{package} {version}" for package, version in card["versions"].items()) + "."
     lines += ["", "## Learning curve", "", "| steps | return | cost |", "|---|---|---|"]

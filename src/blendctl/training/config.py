@@ -37,6 +37,7 @@ class TrainConfig:
     # What the rollouts look like.
     worlds: int = option(32, "worlds that run in lock-step")
     rollout: int = option(500, "steps of each world per update")
+    episode: int = option(0, "cut training episodes after so many steps, to see more beginnings (0: never)")
     # What the networks are.
     hidden: tuple[int, ...] = option((256, 256), "sizes of the hidden layers of every network")
     log_std: float = option(-0.5, "logarithm of the action noise at the start")
@@ -84,7 +85,7 @@ class TrainConfig:
             "threads",
         ):
             _require(self, name, getattr(self, name) >= 1, "at least 1")
-        for name in ("eval_episodes", "backtracks", "seed", "entropy"):
+        for name in ("eval_episodes", "backtracks", "seed", "entropy", "episode"):
             _require(self, name, getattr(self, name) >= 0, "0 or more")
         for name in ("policy_lr", "value_lr", "clip", "target_kl", "max_grad", "damping"):
             _require(self, name, getattr(self, name) > 0, "above 0")

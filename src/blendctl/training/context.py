@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -103,7 +103,7 @@ def train_contexts(
             r_squared(context, rows_of(drives, who, views=views, config=config))
             for drives, who in ((blending, index), (alone, 0))
         ]
-        told = _told(config, *tables)
+        told = _told(config, *tables) | {"command": _command(controllers, config)}
         out.append(replace(controller, context=context, card=controller.card | {"context": told}))
     return out
 
@@ -235,6 +235,24 @@ class _Gatherer:
             )
         finally:
             worlds.close()
+
+
+def _command(controllers: Sequence[NetworkController], config: ContextConfig) -> str:
+    """Give the command that trains these networks again."""
+    words = ["blendctl train-context", *(controller.name for controller in controllers)]
+    for entry in fields(ContextConfig):
+        value = getattr(config, entry.name)
+        if value != entry.default and entry.name in (
+            "horizons",
+            "discount",
+            "steps",
+            "worlds",
+            "passes",
+            "seed",
+        ):
+            shown = ",".join(map(str, value)) if isinstance(value, tuple) else value
+            words.append(f"--{entry.name} {shown}")
+    return " ".join(words)
 
 
 def _told(config: ContextConfig, blending: NDArray[Any], alone: NDArray[Any]) -> dict[str, Any]:

@@ -89,15 +89,19 @@ class Driver:
 
     Worlds that start together end together, and a rollout would see only one part of the episodes. So each
     world's first episode is cut short at another step; from then on every rollout sees all parts alike.
+    Where all episodes are `cut` short, costs are still counted per episode of full length.
     """
 
-    def __init__(self, worlds: Worlds, policy: Policy, *, episode_length: int, seed: int) -> None:
+    def __init__(
+        self, worlds: Worlds, policy: Policy, *, episode_length: int, seed: int, cut: int | None = None
+    ) -> None:
         self.worlds = worlds
         self.policy = policy
         self.episode_length = episode_length  # assumed until an episode has ended
         self.rng = np.random.default_rng([seed, 1])  # action noise
         self.steps = 0  # of each world, so far
-        self.first_ends = np.arange(1, worlds.num_envs + 1) * episode_length // worlds.num_envs
+        self.cut = cut
+        self.first_ends = np.arange(1, worlds.num_envs + 1) * (cut or episode_length) // worlds.num_envs
         self.episodes = Episodes(worlds.num_envs)
         self.observations, _ = worlds.reset(seed=seed)
         size = policy.encoding.observation_size
@@ -170,7 +174,7 @@ class Driver:
         )
         rows = [torch.from_numpy(np.ascontiguousarray(a).reshape(-1)) for a in (*reward_part, *cost_part)]
         length = self.episodes.means()[2]
-        length = float(self.episode_length) if np.isnan(length) else length
+        length = float(self.episode_length) if np.isnan(length) or self.cut else length
         return Batch(
             every[: steps * n],
             action_rows,

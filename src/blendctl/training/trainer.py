@@ -58,9 +58,11 @@ class Record:
         return {k: None if v != v else v for k, v in flat.items()}
 
 
-def make_worlds(world: str, *, count: int, threads: int) -> VectorWorld:
+def make_worlds(world: str, *, count: int, threads: int, episode: int | None = None) -> VectorWorld:
     """Make worlds that run in lock-step, with same-step autoreset."""
-    return VectorWorld(world, count, threads=threads, autoreset_mode=AutoresetMode.SAME_STEP)
+    return VectorWorld(
+        world, count, threads=threads, autoreset_mode=AutoresetMode.SAME_STEP, max_episode_steps=episode
+    )
 
 
 class Trainer:
@@ -79,7 +81,9 @@ class Trainer:
         self.config = config
         torch.set_num_threads(config.threads)
         encoding = encoding or views_of(config.world, encoding=config.encoding).policy
-        self.worlds: Worlds = worlds or make_worlds(config.world, count=config.worlds, threads=config.threads)
+        self.worlds: Worlds = worlds or make_worlds(
+            config.world, count=config.worlds, threads=config.threads, episode=config.episode or None
+        )
         self.policy = Policy(
             encoding,
             action_size,
@@ -91,7 +95,9 @@ class Trainer:
             self.policy.copy_from(start_from)
         self.algorithm = BUILDERS[config.algo](self.policy, config)  # type: ignore[call-arg]  # a protocol has no init
         length = episode_length or find_task(config.world).max_episode_steps
-        self.driver = Driver(self.worlds, self.policy, episode_length=length, seed=config.seed)
+        self.driver = Driver(
+            self.worlds, self.policy, episode_length=length, cut=config.episode or None, seed=config.seed
+        )
         self.rng = np.random.default_rng([config.seed, 2])  # minibatches
         self.update = 0
         self.steps = 0
