@@ -1,0 +1,164 @@
+"""Units of the blended controller: one data point of a trace, with the learner handed on from the one before."""
+
+from __future__ import annotations
+
+import base64
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from blendctl.bandit import BlendingBandit
+from blendctl.blender import Blender, Record, run
+from blendctl.controllers import open_controller
+from blendctl.envs import SingleWorld
+from blendctl.errors import InputError, StateError
+from blendctl.experiments.scores import Moments, score
+from blendctl.experiments.units import Result, unit_kind
+
+__all__ = ["blended"]
+
+FloatArray = NDArray[np.float64]
+
+CHUNK = 1000  # stages that are added up at once
+
+
+@unit_kind(version=1)
+def blended(parameters: Mapping[str, Any], before: Result | None) -> Result:
+    """Drive whole episodes one after another with one learner, and judge every choice by counterfactual steps.
+
+    Parameters: world, controllers, names, first_seed (episode i has first_seed + i), episodes, noise_seed, steps (None:
+    the world's own), features, context, and the bandit's options. The result's table has a row per episode; its values
+    hold the learner for the next data point, its estimate theta, and the moments of true feedback and context.
+    """
+    world = str(parameters["world"])
+    drivers = [open_controller(spec, world=world) for spec in parameters["controllers"]]
+    learner = None if before is None else unpack_learner(before.values["learner"])
+    options = {} if learner is not None else dict(parameters["options"])
+    blender = Blender(
+        drivers,
+        list(parameters["names"]),
+        features=parameters["features"],
+        context=parameters["context"],
+        bandit=learner,
+        fallback=parameters["names"][-1],
+        seed=int(parameters["noise_seed"]),
+        **options,
+    )
+    episodes = int(parameters["episodes"])
+    with closing(SingleWorld(world, max_episode_steps=parameters.get("steps"))) as env, blender:
+        gather = Gather(blender)
+        started = time.perf_counter()
+        for record in run(
+            env, blender, episodes=episodes, seed=int(parameters["first_seed"]), counterfactual=True
+        ):
+            gather.add(record)
+        seconds = time.perf_counter() - started
+    table = gather.table()
+    bandit = blender.bandit
+    values = {
+        "learner": pack_learner(bandit),
+        "theta": bandit.theta.tolist(),
+        "stage": bandit.stage,
+        "radius": bandit.radius,
+        "regret_bound": bandit.regret_bound() if bandit.options.discount == 1 else None,
+        "regularization": bandit.options.regularization,
+        "rescaled": bandit.rescaled,
+        "events": blender.counts.events,
+        "moments": gather.moments.plain(),
+    }
+    return Result(values, table, {"seconds": seconds, "iterations": float(gather.steps)})
+
+
+class Gather:
+    """Add up a drive by episode, a thousand stages at a time: a control loop should not wait for its statistics."""
+
+    def __init__(self, blender: Blender) -> None:
+        arms, m = len(blender.names), len(blender.objectives)
+        bandit = blender.bandit
+        scales = bandit.options.scales
+        self.scales = np.ones(m) if scales is None else np.asarray(scales, np.float64)
+        self.longest = bandit.options.feature_bound
+        self.moments = Moments(bandit.n_features, m)
+        self.steps = 0
+        self._arms = arms
+        self._rows: list[dict[str, float]] = []  # episodes
+        self._now: dict[str, float] = {}
+        self._at = 0
+        self._reward, self._cost, self._bound = np.zeros(CHUNK), np.zeros(CHUNK), np.zeros(CHUNK)
+        self._arm, self._switched = np.zeros(CHUNK, np.intp), np.zeros(CHUNK, np.bool_)
+        self._truth = np.zeros((CHUNK, arms, m))
+        self._psi = np.zeros((CHUNK, arms, bandit.n_features))
+
+    def add(self, record: Record) -> None:
+        """Take a record; microseconds."""
+        at = self._at
+        self._reward[at], self._cost[at] = record.reward, record.cost
+        self._arm[at], self._switched[at] = record.arm, record.switched
+        self._bound[at] = record.loss_bound
+        self._truth[at] = np.nan if record.truth is None else record.truth
+        self._psi[at] = np.nan if record.features is None else record.features
+        self._at = at + 1
+        if record.ended or self._at == CHUNK:
+            self._flush()
+        if record.ended:
+            self._rows.append(self._now)
+            self._now = {}
+
+    def _flush(self) -> None:
+        n, self._at = self._at, 0
+        arm, truth, psi = self._arm[:n], self._truth[:n] / self.scales, self._psi[:n]
+        known = (arm >= 0) & np.isfinite(truth).all(axis=(1, 2))
+        told = score(truth[known], arm[known])
+        bounds = self._bound[:n]
+        decided = np.isfinite(bounds)
+        sums = {
+            "return": self._reward[:n].sum(),
+            "cost": self._cost[:n].sum(),
+            "length": np.int64(n),
+            "correct": told.correct.sum(),
+            "judged": known.sum(),
+            "gap": told.gap.sum(),
+            "loss": told.loss.sum(),
+            "switches": self._switched[:n].sum(),
+            "bound": bounds[decided].sum(),
+            "decided": decided.sum(),
+        } | {f"driven_{index}": (arm == index).sum() for index in range(self._arms)}
+        for name, total in sums.items():
+            self._now[name] = self._now.get(name, 0) + total.item()
+        self.steps += n
+        seen = known & np.isfinite(psi).all(axis=(1, 2))
+        rows, feedback = psi[seen].reshape(-1, psi.shape[-1]), truth[seen].reshape(-1, truth.shape[-1])
+        length = np.linalg.norm(rows, axis=1, keepdims=True)
+        self.moments.add(rows * np.minimum(1.0, self.longest / np.maximum(length, 1e-300)), feedback)
+
+    def table(self) -> pa.Table:
+        """Give a row per episode."""
+        if self._at or self._now:
+            raise StateError("the drive stopped within an episode")
+        return pa.table({name: [row[name] for row in self._rows] for name in self._rows[0]})
+
+
+def pack_learner(bandit: BlendingBandit) -> str:
+    """Give a learner as text that JSON can hold."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "learner.safetensors"
+        bandit.save(path)
+        return base64.b64encode(path.read_bytes()).decode()
+
+
+def unpack_learner(text: str) -> BlendingBandit:
+    """Read a learner back; it continues bit for bit."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "learner.safetensors"
+        try:
+            path.write_bytes(base64.b64decode(text, validate=True))
+        except ValueError as error:
+            raise InputError(f"this is no saved learner: {error}") from error
+        return BlendingBandit.load(path)

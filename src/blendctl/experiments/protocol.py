@@ -1,0 +1,221 @@
+"""The paper's experiment as units: three worlds, performant, safe and blended controller on the same episodes.
+
+A data point is 30 episodes of 1,000 steps. Episode e of data point p of trace t has, for every role, the seed
+
+    first_seed(seed, t, p) + e,    first_seed = the first word of numpy's SeedSequence([seed, t, p]), mod 2^32 - 2^16
+
+so that all roles see the same layouts, and more data points or traces change nothing of those before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from blendctl.controllers import Controller, open_controller, zoo_names
+from blendctl.envs.catalog import find_task, short_name
+from blendctl.errors import InputError, did_you_mean
+from blendctl.experiments.units import Unit
+
+__all__ = [
+    "PAIRS",
+    "SCALES",
+    "ROLES",
+    "PAPER_MILLISECONDS",
+    "AUTHORS",
+    "Settings",
+    "Place",
+    "first_seed",
+    "noise_seed",
+    "pair_of",
+    "plan",
+]
+
+# The pairs of the paper: the performant controller, then the safe one.
+PAIRS = {
+    "PointGoal1": ("PointGoal1/ppo", "PointGoal1/ppo-lagrangian"),
+    "PointPush1": ("PointPush1/trpo", "PointPush1/cpo"),
+    "CarButton1": ("CarButton1/trpo", "CarButton1/trpo-lagrangian"),
+}
+PAPER_MILLISECONDS = {
+    "PointGoal1": 2.0,
+    "PointPush1": 3.0,
+    "CarButton1": 5.0,
+}  # per iteration, counterfactuals included
+SCALES = {"quick": 10, "paper": 110}  # data points
+ROLES = ("performant", "safe", "random", "blended")
+FEATURES = (
+    "predictions",
+    "critics",
+    "one-hot",
+)  # those that learn nothing: a trace hands on its learner alone
+
+# What the authors' code does differently from the paper's text.
+AUTHORS: dict[str, Any] = {
+    "context": "previous",
+    "options": {"noise": 0.01, "delta": 0.2, "radius": "paper", "union_bound": False},
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is run."""
+
+    worlds: Mapping[str, tuple[str, str]]  # world -> performant and safe controller
+    seed: int = 0
+    traces: int = 1  # independent learners, each with episodes of its own
+    data_points: int = SCALES["quick"]
+    episodes: int = 30  # per data point
+    steps: int | None = None  # per episode; None: the world's own, 1,000
+    features: str = "predictions"
+    context: str = "current"  # "previous": decide with the indices of the state before, as the paper prints
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the bandit; its defaults are the paper's
+
+    def __post_init__(self) -> None:
+        for name, least in (("seed", 0), ("traces", 1), ("data_points", 1), ("episodes", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise InputError(f"{name} must be a whole number >= {least}, actually: {value!r}")
+        if self.episodes > 2**16:
+            raise InputError(f"episodes must be at most {2**16} per data point, actually: {self.episodes}")
+        if self.features not in FEATURES:
+            raise InputError(
+                f'features must not learn in this experiment, actually: "{self.features}"; '
+                f"{did_you_mean(self.features, FEATURES)}"
+            )
+        if not self.worlds:
+            raise InputError(f"expected at least one world; the paper's are {', '.join(PAIRS)}")
+
+    def identity(self) -> dict[str, Any]:
+        """Tell what must not change when a run goes on; worlds, traces and data points may be added."""
+        names = ("seed", "episodes", "steps", "features", "context")
+        return {name: getattr(self, name) for name in names} | {"options": dict(self.options)}
+
+
+class Place(NamedTuple):
+    """Where a unit belongs."""
+
+    world: str
+    trace: int
+    role: str
+    data_point: int  # 0, 1, ...
+
+
+def first_seed(seed: int, trace: int, data_point: int) -> int:
+    """Give the seed of a data point's first episode.
+
+    >>> first_seed(0, 0, 0), first_seed(0, 0, 1) == first_seed(0, 1, 0)
+    (2084684963, False)
+    """
+    word = int(np.random.SeedSequence([seed, trace, data_point]).generate_state(1)[0])
+    return word % (2**32 - 2**16)
+
+
+def noise_seed(seed: int, trace: int, data_point: int, role: str) -> int:
+    """Give the seed of the draws of actions and of ties, which each role has for itself."""
+    key = [seed, trace, data_point, 1 + ROLES.index(role)]
+    return int(np.random.SeedSequence(key).generate_state(1)[0])
+
+
+def pair_of(world: str, given: tuple[str, ...] = ()) -> tuple[str, tuple[str, str]]:
+    """Give a world's short name and its performant and safe controller, which must fit it."""
+    task, place = find_task(world), short_name(world)  # an unknown world is told with those that are known
+    if len(given) not in (0, 2):
+        raise InputError(f"expected two controllers, performant and safe, actually: {', '.join(given)}")
+    pair = given or PAIRS.get(place, ())
+    if not pair:
+        raise InputError(
+            f"the paper has no pair of controllers for {place}; name two: --controllers PERFORMANT SAFE"
+        )
+    missing = [name for name in pair if name in PAIRS.get(place, ()) and name not in zoo_names()]
+    if missing and not given:
+        raise InputError(
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not in the zoo; train "
+            f'with "blendctl train {place}", or name two others: --controllers PERFORMANT SAFE'
+        )
+    from blendctl.envs import VectorWorld
+
+    worlds = VectorWorld(task, 1, threads=1)
+    try:
+        for spec in pair:
+            _expect_fit(open_controller(spec, world=place), worlds)
+    finally:
+        worlds.close()
+    return place, (pair[0], pair[1])
+
+
+def _expect_fit(controller: Controller, worlds: Any) -> None:
+    """Refuse a controller of another world: by its shapes, or by one action."""
+    from blendctl.controllers.evaluation import check_fits
+
+    check_fits(controller, worlds)
+    observations, _ = worlds.reset(seed=0)
+    action = np.asarray(controller.act(observations[0]))
+    need = worlds.single_action_space.shape
+    if action.shape != need:
+        raise InputError(
+            f"{getattr(controller, 'name', 'a controller')} gives actions of shape {action.shape}, expected {need}"
+        )
+
+
+def plan(settings: Settings) -> tuple[list[Unit], dict[str, list[Place]]]:
+    """Cut the experiment into units; the chains come first, as nothing else is as long. Also give where units belong.
+
+    Alone and random units are independent of each other; blended ones follow each other along a trace. Random switching
+    does not change in time: it runs at the first ten data points and at every tenth after them.
+    """
+    units: list[Unit] = []
+    places: dict[str, list[Place]] = {}
+
+    def add(unit: Unit, place: Place) -> Unit:
+        units.append(unit)
+        places.setdefault(unit.key, []).append(place)
+        return unit
+
+    for world, pair in settings.worlds.items():
+        for trace in range(settings.traces):
+            before: Unit | None = None
+            for point in range(settings.data_points):
+                before = add(
+                    _blended(settings, world, pair, trace, point, before),
+                    Place(world, trace, "blended", point),
+                )
+    for point in range(settings.data_points):
+        for world, pair in settings.worlds.items():
+            for trace in range(settings.traces):
+                teams: dict[str, tuple[str, ...]] = {"performant": pair[:1], "safe": pair[1:]}
+                teams |= {"random": pair} if point < 10 or point % 10 == 0 else {}
+                for role, team in teams.items():
+                    common = _common(settings, world, trace, point, role)
+                    unit = Unit(
+                        "blendctl.experiments.lockstep:lockstep", common | {"controllers": list(team)}
+                    )
+                    add(unit, Place(world, trace, role, point))
+    return units, places
+
+
+def _common(settings: Settings, world: str, trace: int, point: int, role: str) -> dict[str, Any]:
+    return {
+        "world": world,
+        "first_seed": first_seed(settings.seed, trace, point),
+        "noise_seed": noise_seed(settings.seed, trace, point, role),
+        "episodes": settings.episodes,
+        "steps": settings.steps,
+    }
+
+
+def _blended(
+    settings: Settings, world: str, pair: tuple[str, str], trace: int, point: int, before: Unit | None
+) -> Unit:
+    own = {
+        "controllers": list(pair),
+        "names": ["performant", "safe"],
+        "features": settings.features,
+        "context": settings.context,
+        "options": dict(settings.options),
+    }
+    common = _common(settings, world, trace, point, "blended")
+    return Unit("blendctl.experiments.blended:blended", common | own, after=before)

@@ -1,0 +1,103 @@
+"""Score choices against the truth: correct or not, Pareto gap, maximal loss."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl import pareto
+from blendctl.blender import correct_choices
+
+__all__ = ["Scores", "score", "Moments"]
+
+FloatArray = NDArray[np.float64]
+
+
+class Scores(NamedTuple):
+    """Of n choices."""
+
+    correct: NDArray[
+        np.bool_
+    ]  # (n,) no arm would have been as good in all objectives and clearly better in one
+    gap: FloatArray  # (n,) Pareto suboptimality gap
+    loss: FloatArray  # (n,) maximal loss
+
+
+def score(truth: FloatArray, arm: NDArray[np.intp]) -> Scores:
+    """Score arms (n,) of which truth (n, arms, objectives) tells what every one would have brought.
+
+    >>> score(np.array([[[0.1, 0.0], [0.2, 0.0]]]), np.array([0]))
+    Scores(correct=array([False]), gap=array([0.]), loss=array([0.1]))
+    """
+    rows = np.arange(len(arm))
+    return Scores(
+        correct=correct_choices(truth, arm),
+        gap=np.asarray(pareto.suboptimality_gap(truth)[rows, arm]),
+        loss=np.asarray(pareto.maximal_loss(truth)[rows, arm]),
+    )
+
+
+class Moments:
+    """Sums from which a linear fit of true feedback y (m,) on the context psi (d,) follows, over any stretch."""
+
+    def __init__(self, d: int, m: int) -> None:
+        self.count = 0
+        self.psi_psi = np.zeros((d, d))
+        self.psi_y = np.zeros((d, m))
+        self.y = np.zeros(m)
+        self.y_y = np.zeros(m)
+
+    def add(self, psi: FloatArray, y: FloatArray) -> None:
+        """Count psi (n, d) with feedback y (n, m)."""
+        self.count += len(psi)
+        self.psi_psi += psi.T @ psi
+        self.psi_y += psi.T @ y
+        self.y += y.sum(axis=0)
+        self.y_y += (y * y).sum(axis=0)
+
+    def join(self, other: Moments) -> None:
+        """Add another stretch."""
+        self.count += other.count
+        for name in ("psi_psi", "psi_y", "y", "y_y"):
+            getattr(self, name)[...] += getattr(other, name)
+
+    def fit(self, regularization: float) -> FloatArray:
+        """Give theta* (m, d): the ridge regression of the true feedback of all arms on their contexts."""
+        d = len(self.psi_psi)
+        return np.asarray(np.linalg.solve(self.psi_psi + regularization * np.eye(d), self.psi_y).T)
+
+    def explained(self) -> list[float | None]:
+        """Give R2 per objective: the share of the true feedback's variance that a linear function of psi explains.
+
+        None where the feedback did not vary.
+
+        >>> moments = Moments(1, 1)
+        >>> moments.add(np.array([[0.0], [1.0], [2.0]]), np.array([[0.0], [3.0], [6.0]]))
+        >>> moments.explained()
+        [1.0]
+        """
+        theta = np.linalg.lstsq(self.psi_psi, self.psi_y, rcond=None)[0]  # (d, m)
+        error = self.y_y - 2 * (theta * self.psi_y).sum(axis=0) + (theta * (self.psi_psi @ theta)).sum(axis=0)
+        total = self.y_y - self.y**2 / max(self.count, 1)
+        return [
+            None if t <= 1e-12 * max(s, 1e-300) else float(1.0 - e / t)
+            for e, t, s in zip(error, total, self.y_y, strict=True)
+        ]
+
+    def plain(self) -> dict[str, object]:
+        """Give it as JSON data."""
+        arrays = {name: getattr(self, name).tolist() for name in ("psi_psi", "psi_y", "y", "y_y")}
+        return {"count": self.count, **arrays}
+
+    @classmethod
+    def from_plain(cls, data: dict[str, object]) -> Moments:
+        """Read it back."""
+        psi_y = np.array(data["psi_y"], dtype=np.float64)
+        moments = cls(*psi_y.shape)
+        moments.count = int(str(data["count"]))
+        moments.psi_y = psi_y
+        for name in ("psi_psi", "y", "y_y"):
+            setattr(moments, name, np.array(data[name], dtype=np.float64))
+        return moments

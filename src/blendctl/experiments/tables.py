@@ -1,0 +1,228 @@
+"""From finished units to two tidy tables: a row per data point, a row per episode."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from blendctl.controllers.evaluation import interval95
+from blendctl.experiments.protocol import ROLES, Place, Settings, first_seed
+from blendctl.experiments.scores import Moments
+from blendctl.experiments.units import Result
+
+__all__ = ["Tables", "as_parquet", "EPISODES", "POINTS"]
+
+FloatArray = NDArray[np.float64]
+
+_WHERE = [("world", pa.string()), ("trace", pa.int64()), ("role", pa.string()), ("data_point", pa.int64())]
+_FLOAT, _COUNT, _LIST = pa.float64(), pa.int64(), pa.list_(pa.float64())
+
+EPISODES = pa.schema(
+    [
+        *_WHERE,
+        ("episode", _COUNT),
+        ("seed", _COUNT),
+        ("return", _FLOAT),
+        ("cost", _FLOAT),
+        ("length", _COUNT),
+        ("correct_ratio", _FLOAT),
+        ("pareto_regret", _FLOAT),
+        ("max_loss", _FLOAT),
+        ("switches", _COUNT),
+        ("share_performant", _FLOAT),
+    ]
+)
+POINTS = pa.schema(
+    [
+        *_WHERE,
+        ("interactions", _COUNT),
+        ("episodes", _COUNT),
+        *[(f"{what}_{how}", _FLOAT) for what in ("return", "cost") for how in ("mean", "sd", "low", "high")],
+        ("cost_rate", _FLOAT),
+        *[(f"correct_ratio{how}", _FLOAT) for how in ("", "_sd", "_low", "_high")],
+        ("switches", _COUNT),
+        ("share_performant", _FLOAT),
+        ("pareto_regret", _FLOAT),
+        ("regret_bound", _FLOAT),
+        ("max_loss", _FLOAT),
+        ("max_loss_bound", _FLOAT),
+        ("max_loss_mean", _FLOAT),
+        ("max_loss_bound_mean", _FLOAT),
+        ("theta", _LIST),
+        ("theta_star", _LIST),
+        ("theta_error", _FLOAT),
+        ("context_r2_reward", _FLOAT),
+        ("context_r2_cost", _FLOAT),
+        ("rescaled", _COUNT),
+        ("events", _COUNT),
+    ]
+)
+
+
+class Tables:
+    """What is finished so far, in the order of worlds, traces, roles and data points."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._results: dict[Place, Result] = {}
+        self._episodes: dict[Place, pa.Table] = {}
+
+    def add(self, places: Iterable[Place], result: Result) -> None:
+        """Take a unit's result."""
+        for place in places:
+            first = first_seed(self.settings.seed, place.trace, place.data_point)
+            rows = [
+                place._asdict() | {"episode": number, "seed": first + number} | _episode(told)
+                for number, told in enumerate(_rows(result))
+            ]
+            self._results[place] = result
+            self._episodes[place] = pa.Table.from_pylist(rows, schema=EPISODES)
+
+    def _sorted(self) -> list[tuple[Place, Result]]:
+        worlds = list(self.settings.worlds)
+
+        def order(item: tuple[Place, Result]) -> tuple[int, int, int, int]:
+            place = item[0]
+            return worlds.index(place.world), place.trace, ROLES.index(place.role), place.data_point
+
+        return sorted(self._results.items(), key=order)
+
+    def episodes(self) -> pa.Table:
+        """Give a row per episode."""
+        return pa.concat_tables(
+            [EPISODES.empty_table(), *(self._episodes[place] for place, _ in self._sorted())]
+        )
+
+    def points(self) -> pa.Table:
+        """Give a row per data point; sums over a trace run over its data points so far."""
+        rows: list[dict[str, Any]] = []
+        trace: _Trace | None = None
+        stars = self._stars()
+        for place, result in self._sorted():
+            if trace is None or trace.place != place[:3]:
+                trace = _Trace(place[:3], stars.get((place.world, place.trace)))
+            rows.append(place._asdict() | trace.point(result))
+        return pa.Table.from_pylist(rows, schema=POINTS)
+
+    def _stars(self) -> dict[tuple[str, int], FloatArray]:
+        """Give theta* (m, d) of every trace: the ridge regression over all of its data points so far."""
+        sums: dict[tuple[str, int], tuple[Moments, float]] = {}
+        for place, result in self._sorted():
+            if "moments" not in result.values:
+                continue
+            moments = Moments.from_plain(result.values["moments"])
+            if (place.world, place.trace) in sums:
+                sums[place.world, place.trace][0].join(moments)
+            else:
+                sums[place.world, place.trace] = moments, float(result.values["regularization"])
+        return {key: moments.fit(weight) for key, (moments, weight) in sums.items()}
+
+
+class _Trace:
+    """The running sums of one role along one trace."""
+
+    def __init__(self, place: tuple[str, int, str], star: FloatArray | None) -> None:
+        self.place, self.star = place, star
+        self.steps = self.judged = self.decided = 0
+        self.cost = self.gap = self.loss = self.bound = 0.0
+
+    def point(self, result: Result) -> dict[str, Any]:
+        columns = _columns(result)
+        self.steps += int(columns["length"].sum())
+        self.cost += float(columns["cost"].sum())
+        row: dict[str, Any] = {
+            "interactions": self.steps,
+            "episodes": len(columns["return"]),
+            "cost_rate": self.cost / self.steps,
+        }
+        row |= _spread("return", columns["return"]) | _spread("cost", columns["cost"])
+        if "judged" in columns:
+            row |= self._judged(columns)
+        if "decided" in columns:
+            self.bound += float(columns["bound"].sum())
+            self.decided += int(columns["decided"].sum())
+            row |= {
+                "max_loss_bound": self.bound,
+                "max_loss_bound_mean": self.bound / self.decided if self.decided else None,
+                "share_performant": float(columns["driven_0"].sum() / columns["length"].sum()),
+            }
+            row |= self._learner(result.values)
+        return row
+
+    def _judged(self, columns: dict[str, FloatArray]) -> dict[str, Any]:
+        self.judged += int(columns["judged"].sum())
+        self.gap += float(columns["gap"].sum())
+        self.loss += float(columns["loss"].sum())
+        ratios = _spread("correct_ratio", columns["correct"] / np.maximum(columns["judged"], 1))
+        ratios["correct_ratio"] = ratios.pop("correct_ratio_mean")
+        return ratios | {
+            "switches": int(columns["switches"].sum()),
+            "pareto_regret": self.gap,
+            "max_loss": self.loss,
+            "max_loss_mean": self.loss / self.judged if self.judged else None,
+        }
+
+    def _learner(self, values: dict[str, Any]) -> dict[str, Any]:
+        theta = np.array(values["theta"])
+        reward, cost = Moments.from_plain(values["moments"]).explained()
+        assert self.star is not None  # this very data point is part of it
+        return {
+            "regret_bound": values["regret_bound"],
+            "theta": theta.reshape(-1).tolist(),
+            "theta_star": self.star.reshape(-1).tolist(),
+            "theta_error": float(np.linalg.norm(theta - self.star)),
+            "context_r2_reward": reward,
+            "context_r2_cost": cost,
+            "rescaled": values["rescaled"],
+            "events": values["events"],
+        }
+
+
+def _columns(result: Result) -> dict[str, FloatArray]:
+    assert result.table is not None
+    return {name: result.table[name].to_numpy() for name in result.table.column_names}
+
+
+def _rows(result: Result) -> list[dict[str, Any]]:
+    assert result.table is not None
+    rows: list[dict[str, Any]] = result.table.to_pylist()
+    return rows
+
+
+def _episode(told: dict[str, Any]) -> dict[str, Any]:
+    row = {name: told[name] for name in ("return", "cost", "length")}
+    if told.get("judged"):
+        row |= {
+            "correct_ratio": told["correct"] / told["judged"],
+            "pareto_regret": told["gap"],
+            "max_loss": told["loss"] / told["judged"],
+            "switches": told["switches"],
+        }
+    if "driven_0" in told:
+        row["share_performant"] = told["driven_0"] / told["length"]
+    return row
+
+
+def _spread(name: str, sample: FloatArray) -> dict[str, float | None]:
+    """Give mean, standard deviation and 95% interval of the mean of a data point's episodes."""
+    interval = interval95(sample) or (None, None)
+    deviation = float(sample.std(ddof=1)) if len(sample) > 1 else None
+    return {
+        f"{name}_mean": float(sample.mean()),
+        f"{name}_sd": deviation,
+        f"{name}_low": interval[0],
+        f"{name}_high": interval[1],
+    }
+
+
+def as_parquet(table: pa.Table) -> bytes:
+    """Give a table as the content of a Parquet file."""
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd")
+    return sink.getvalue()

@@ -1,0 +1,182 @@
+"""The verdict: which of the paper's claims hold in each world, and how sure that is."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from blendctl.controllers.evaluation import interval95
+
+__all__ = ["verdict", "in_words", "CLAIMS"]
+
+FloatArray = NDArray[np.float64]
+
+# claim -> what it says, in words
+CLAIMS = {
+    "return_above_safe": "the blended controller returns more than the safe one",
+    "cost_below_performant": "the blended controller costs less than the performant one",
+    "correct_above_half": "more than half of its choices are correct",
+    "correct_above_random": "its choices are correct more often than those of random switching",
+}
+
+
+def verdict(episodes: pa.Table) -> dict[str, Any]:
+    """Judge the claims per world from the table of episodes, as JSON data.
+
+    Differences between roles are taken episode by episode, on the same seeds. With one trace the sample is its
+    episodes, with more it is the traces' means. A claim holds if the difference is on its side; its interval is
+    Student's, 95%, and its confidence the probability, by the same distribution, that the true mean is on that side.
+    """
+    worlds = list(dict.fromkeys(episodes["world"].to_pylist()))
+    return {world: _world(episodes.filter(pc.field("world") == world)) for world in worlds}
+
+
+def _world(episodes: pa.Table) -> dict[str, Any]:
+    roles = list(dict.fromkeys(episodes["role"].to_pylist()))
+    by_role = {role: episodes.filter(pc.field("role") == role) for role in roles}
+    traces = len(set(episodes["trace"].to_pylist()))
+    found: dict[str, Any] = {"traces": traces, "over": "episodes" if traces == 1 else "traces"}
+    for role, table in by_role.items():
+        found[role] = {"episodes": table.num_rows}
+        for what in ("return", "cost"):
+            sample = _by_trace(table["trace"].to_numpy(), table[what].to_numpy())
+            found[role] |= _summary(what, sample) | {f"{what}_sd": _deviation(table[what].to_numpy())}
+        found[role]["cost_rate"] = float(pc.sum(table["cost"]).as_py() / pc.sum(table["length"]).as_py())
+    for role, name in (("blended", "correct_ratio"), ("random", "correct_ratio_random")):
+        if role in by_role:
+            table = by_role[role]
+            told = _summary(name, _by_trace(table["trace"].to_numpy(), table["correct_ratio"].to_numpy()))
+            found |= {name: told[f"{name}_mean"], f"{name}_ci95": told[f"{name}_ci95"]}
+    found["claims"] = _claims(by_role)
+    return found
+
+
+def _claims(by_role: dict[str, pa.Table]) -> dict[str, Any]:
+    claims: dict[str, Any] = {}
+    if "blended" not in by_role:
+        return claims
+    blended = by_role["blended"]
+    if "safe" in by_role:
+        claims["return_above_safe"] = _claim(*_paired(blended, by_role["safe"], "return"))
+    if "performant" in by_role:
+        trace, ahead = _paired(by_role["performant"], blended, "cost")
+        claims["cost_below_performant"] = _claim(trace, ahead)
+    ratio = blended["correct_ratio"].to_numpy()
+    claims["correct_above_half"] = _claim(blended["trace"].to_numpy(), ratio - 0.5)
+    if "random" in by_role:
+        claims["correct_above_random"] = _claim(*_paired(blended, by_role["random"], "correct_ratio"))
+    return {name: claim for name, claim in claims.items() if claim is not None}
+
+
+def _paired(this: pa.Table, other: pa.Table, what: str) -> tuple[NDArray[np.int64], FloatArray]:
+    """Give the trace and the difference this - other of every episode that both have driven."""
+    keys = ["trace", "data_point", "episode"]
+    both = this.select([*keys, what]).join(
+        other.select([*keys, what]), keys=keys, join_type="inner", right_suffix="_other"
+    )
+    both = both.sort_by([(key, "ascending") for key in keys])
+    return both["trace"].to_numpy(), both[what].to_numpy() - both[f"{what}_other"].to_numpy()
+
+
+def _claim(trace: NDArray[np.int64], ahead: FloatArray) -> dict[str, Any] | None:
+    """Judge the claim that a difference is above 0."""
+    if not len(ahead):
+        return None
+    sample = _by_trace(trace, ahead)
+    mean = float(sample.mean())
+    return {
+        "holds": mean > 0,
+        "difference": mean,
+        "ci95": interval95(sample),
+        "confidence": _confidence(sample),
+        "sample": len(sample),
+    }
+
+
+def _by_trace(trace: NDArray[np.int64], values: FloatArray) -> FloatArray:
+    """Give the episodes' values if there is one trace, else the means of the traces."""
+    known = np.isfinite(values)
+    trace, values = trace[known], values[known]
+    names = np.unique(trace)
+    return values if len(names) == 1 else np.array([values[trace == name].mean() for name in names])
+
+
+def _summary(what: str, sample: FloatArray) -> dict[str, Any]:
+    return {f"{what}_mean": float(sample.mean()) if len(sample) else None, f"{what}_ci95": interval95(sample)}
+
+
+def _deviation(sample: FloatArray) -> float | None:
+    return float(sample.std(ddof=1)) if len(sample) > 1 else None
+
+
+def _confidence(sample: FloatArray) -> float | None:
+    """Give the probability that the true mean is on the side where the sample's is; None for a single value.
+
+    >>> _confidence(np.array([1.0, 2.0, 3.0, 4.0]))
+    0.985
+    """
+    n = len(sample)
+    if n < 2:
+        return None
+    error = float(sample.std(ddof=1)) / math.sqrt(n)
+    if error == 0.0:
+        return None
+    return round(student(abs(float(sample.mean())) / error, n - 1), 6)
+
+
+def student(t: float, freedom: int) -> float:
+    """Give the distribution function of Student's t at t >= 0, by adding up its density.
+
+    >>> round(student(2.776, 4), 4), round(student(1.96, 10_000), 3)
+    (0.975, 0.975)
+    """
+    # with t = sqrt(freedom) tan(a) the density becomes cos(a)^(freedom - 1), smooth on a bounded stretch
+    edges = np.linspace(0.0, math.atan(t / math.sqrt(freedom)), 4001)
+    log_height = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - 0.5 * math.log(math.pi)
+    heights = np.exp(log_height + (freedom - 1) * np.log(np.cos(edges)))
+    weights = np.ones(len(edges))
+    weights[1:-1:2], weights[2:-1:2] = 4.0, 2.0  # Simpson's rule
+    return float(min(0.5 + (heights * weights).sum() * (edges[1] - edges[0]) / 3.0, 1.0))
+
+
+def in_words(world: str, found: dict[str, Any]) -> list[str]:
+    """Tell a world's verdict in sentences."""
+    lines = []
+    for name, sentence in CLAIMS.items():
+        claim = found["claims"].get(name)
+        if claim is None:
+            lines.append(f"{world}: not known whether {sentence}: its episodes are missing.")
+            continue
+        told = f"{world}: {sentence}" if claim["holds"] else f"{world}: NOT so that {sentence}"
+        lines.append(f"{told}: {_figures(name, found)} {_sureness(claim)}")
+    return lines
+
+
+def _figures(name: str, found: dict[str, Any]) -> str:
+    blended = found["blended"]
+    match name:
+        case "return_above_safe":
+            return f"{blended['return_mean']:.2f} against {found['safe']['return_mean']:.2f},"
+        case "cost_below_performant":
+            return f"{blended['cost_mean']:.1f} against {found['performant']['cost_mean']:.1f},"
+        case "correct_above_half":
+            return f"{found['correct_ratio']:.3f},"
+    return f"{found['correct_ratio']:.3f} against {found['correct_ratio_random']:.3f},"
+
+
+def _sureness(claim: dict[str, Any]) -> str:
+    if claim["ci95"] is None:
+        return "from a single value: no confidence can be given."
+    low, high = claim["ci95"]
+    told = f"difference {claim['difference']:+.3g}, 95% interval {low:+.3g} to {high:+.3g}"
+    if low <= 0 <= high:
+        return f"{told}: it may be chance."
+    if claim["confidence"] is None:
+        return f"{told}."
+    sure = "above 99.99%" if claim["confidence"] > 0.9999 else f"{100 * claim['confidence']:.2f}%"
+    return f"{told}, confidence {sure}."
