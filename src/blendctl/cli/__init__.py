@@ -24,6 +24,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "explain": ("blendctl.cli.explain:explain", "Say in plain words why a controller drove."),
     },
     "Experiments": {
+        "reproduce": ("blendctl.cli.reproduce:reproduce", "The paper's experiment: figure, verdict, data."),
         "compare": ("blendctl.cli.compare:compare", "Every rival on the same episodes: scatter, table, score."),
     },
     "Look": {

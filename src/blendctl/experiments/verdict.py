@@ -16,12 +16,24 @@ __all__ = ["verdict", "in_words", "CLAIMS"]
 
 FloatArray = NDArray[np.float64]
 
-# claim -> what it says, in words
+# claim -> what it says in words, and what is true if it does not hold
 CLAIMS = {
-    "return_above_safe": "the blended controller returns more than the safe one",
-    "cost_below_performant": "the blended controller costs less than the performant one",
-    "correct_above_half": "more than half of its choices are correct",
-    "correct_above_random": "its choices are correct more often than those of random switching",
+    "return_above_safe": (
+        "the blended controller returns more than the safe one",
+        "the blended controller does NOT return more than the safe one",
+    ),
+    "cost_below_performant": (
+        "the blended controller costs less than the performant one",
+        "the blended controller does NOT cost less than the performant one",
+    ),
+    "correct_above_half": (
+        "more than half of its choices are correct",
+        "NOT more than half of its choices are correct",
+    ),
+    "correct_above_random": (
+        "its choices are correct more often than those of random switching",
+        "its choices are NOT correct more often than those of random switching",
+    ),
 }
 
 
@@ -147,13 +159,13 @@ def student(t: float, freedom: int) -> float:
 def in_words(world: str, found: dict[str, Any]) -> list[str]:
     """Tell a world's verdict in sentences."""
     lines = []
-    for name, sentence in CLAIMS.items():
+    for name, (holds, fails) in CLAIMS.items():
         claim = found["claims"].get(name)
         if claim is None:
-            lines.append(f"{world}: not known whether {sentence}: its episodes are missing.")
+            lines.append(f"{world}: not known whether {holds}: episodes are missing.")
             continue
-        told = f"{world}: {sentence}" if claim["holds"] else f"{world}: NOT so that {sentence}"
-        lines.append(f"{told}: {_figures(name, found)} {_sureness(claim)}")
+        told = holds if claim["holds"] else fails
+        lines.append(f"{world}: {told}: {_figures(name, found)} {_sureness(claim)}")
     return lines
 
 

@@ -1,0 +1,190 @@
+"""Draw the paper's figure: return, cost, correct choices and loss under its bound, a column per world."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from blendctl.controllers.evaluation import interval95
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_reproduction"]
+
+FloatArray = NDArray[np.float64]
+
+
+class _Style(NamedTuple):
+    colour: str  # Okabe and Ito's
+    line: tuple[int, tuple[float, ...]] | Literal["-"]  # tells the roles apart in grey
+    marker: str
+    width: float
+
+
+_STYLES = {
+    "performant": _Style("#D55E00", (0, (5.0, 1.6)), "s", 1.3),
+    "safe": _Style("#0072B2", (0, (5.0, 1.4, 1.0, 1.4)), "D", 1.3),
+    "random": _Style("#767676", (0, (1.2, 1.3)), "x", 1.3),
+    "blended": _Style("#111111", "-", "o", 1.7),
+}
+_BOUND = _Style("#009E73", (0, (3.0, 1.2, 1.0, 1.2, 1.0, 1.2)), "^", 1.4)
+_ROWS = (
+    ("return", "average return", ("performant", "safe", "blended")),
+    ("cost", "average cost", ("performant", "safe", "blended")),
+    ("correct_ratio", "correct choices", ("random", "blended")),
+)
+FEW = 16  # data points up to which each gets a marker
+
+
+class _Curve(NamedTuple):
+    x: FloatArray  # (points,) interactions
+    mean: FloatArray  # (points,) over traces
+    deviation: FloatArray  # (points,) of the data point's episodes, all traces together; NaN if unknown
+    low: FloatArray  # (points,) 95% interval of the mean
+    high: FloatArray
+
+
+def draw_reproduction(points: pa.Table, *, titles: Mapping[str, str] | None = None) -> Figure:
+    """Draw the table of data points that `blendctl reproduce` writes; `titles` stand above the columns."""
+    from matplotlib.figure import Figure
+
+    worlds = list(dict.fromkeys(points["world"].to_pylist()))
+    figure = Figure(figsize=(1.0 + 3.1 * max(len(worlds), 1.35), 8.2), layout="constrained")
+    axes = figure.subplots(4, len(worlds), sharex="col", squeeze=False)
+    for column, world in enumerate(worlds):
+        table = points.filter(pc.field("world") == world)
+        unit, word = _unit(table)
+        for row, (name, _, roles) in enumerate(_ROWS):
+            for role in roles:
+                _draw(axes[row, column], _curve(table, role, name), _STYLES[role], unit)
+        _draw_loss(axes[3, column], table, unit)
+        axes[2, column].axhline(0.5, color="#B0B0B0", linewidth=0.8, zorder=1)
+        axes[0, column].set_title((titles or {}).get(world, world), fontsize=10)
+        axes[3, column].set_xlabel(f"environment interactions{word}", fontsize=9)
+    for row, label in enumerate([row[1] for row in _ROWS] + ["average maximal loss"]):
+        axes[row, 0].set_ylabel(label, fontsize=9)
+    for panel in axes.flat:
+        panel.grid(alpha=0.25, linewidth=0.5)
+        panel.set_axisbelow(True)
+        panel.tick_params(labelsize=8)
+        for side in ("top", "right"):
+            panel.spines[side].set_visible(False)
+    figure.align_ylabels(axes[:, 0])
+    _legend(figure)
+    return figure
+
+
+def _unit(table: pa.Table) -> tuple[float, str]:
+    """Choose what the horizontal axis counts in."""
+    return (
+        (1e6, " (millions)") if pc.max(table["interactions"]).as_py() >= 1_000_000 else (1e3, " (thousands)")
+    )
+
+
+def _curve(table: pa.Table, role: str, name: str) -> _Curve:
+    """Gather a role's data points over all traces."""
+    rows = table.filter(pc.field("role") == role)
+    mean_column = name if name in rows.column_names else f"{name}_mean"
+    point, x = rows["data_point"].to_numpy(), rows["interactions"].to_numpy()
+    mean = _floats(rows, mean_column)
+    spread = {how: _floats(rows, f"{name}_{how}") if f"{name}_{how}" in rows.column_names else np.full(len(x), np.nan)
+              for how in ("sd", "low", "high")}  # fmt: skip
+    found = []
+    for number in np.unique(point):
+        here = (point == number) & np.isfinite(mean)
+        if not here.any():
+            continue
+        values, deviations = mean[here], spread["sd"][here]
+        low, high = spread["low"][here][0], spread["high"][here][0]
+        if len(values) > 1:
+            low, high = interval95(values) or (np.nan, np.nan)
+        deviation = np.sqrt(np.mean(deviations**2) + values.var())
+        found.append((x[here].mean(), values.mean(), deviation, low, high))
+    return _Curve(*np.array(found, np.float64).reshape(-1, 5).T)
+
+
+def _floats(table: pa.Table, name: str) -> FloatArray:
+    return np.array([np.nan if v is None else v for v in table[name].to_pylist()], np.float64)
+
+
+def _draw(axes: Axes, curve: _Curve, style: _Style, unit: float) -> None:
+    if not len(curve.x):
+        return
+    x = curve.x / unit
+    axes.fill_between(
+        x,
+        curve.mean - curve.deviation,
+        curve.mean + curve.deviation,
+        color=style.colour,
+        alpha=0.10,
+        linewidth=0,
+    )
+    axes.fill_between(x, curve.low, curve.high, color=style.colour, alpha=0.22, linewidth=0)
+    if len(x) == 1:  # a cloud needs a width
+        axes.errorbar(x, curve.mean, yerr=curve.deviation, color=style.colour, alpha=0.35, capsize=3)
+    _line(axes, x, curve.mean, style)
+
+
+def _line(axes: Axes, x: FloatArray, y: FloatArray, style: _Style) -> None:
+    axes.plot(
+        x, y, color=style.colour, linestyle=style.line, linewidth=style.width, solid_capstyle="round", zorder=3,
+        marker=style.marker if len(x) <= FEW else None, markersize=3.4,
+    )  # fmt: skip
+
+
+def _draw_loss(axes: Axes, table: pa.Table, unit: float) -> None:
+    """Draw the average loss so far under its bound, on a logarithmic axis: orders of magnitude lie between them."""
+    for role, column, style in (
+        ("random", "max_loss_mean", _STYLES["random"]),
+        ("blended", "max_loss_mean", _STYLES["blended"]),
+        ("blended", "max_loss_bound_mean", _BOUND),
+    ):
+        curve = _curve(table, role, column)
+        shown = curve.mean > 0
+        if shown.any():
+            _line(axes, curve.x[shown] / unit, curve.mean[shown], style)
+            axes.set_yscale("log")
+
+
+def _legend(figure: Figure) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    named = {
+        "performant": _STYLES["performant"],
+        "safe": _STYLES["safe"],
+        "blended": _STYLES["blended"],
+        "random switching": _STYLES["random"],
+        "bound of Theorem 2": _BOUND,
+    }
+    handles: list[Line2D | Patch] = [
+        Line2D(
+            [],
+            [],
+            color=s.colour,
+            linestyle=s.line,
+            linewidth=s.width,
+            marker=s.marker,
+            markersize=3.4,
+            label=name,
+        )
+        for name, s in named.items()
+    ]
+    handles.append(Patch(color="#111111", alpha=0.10, linewidth=0, label="standard deviation"))
+    handles.append(Patch(color="#111111", alpha=0.28, linewidth=0, label="95% interval"))
+    columns = 4 if figure.get_figwidth() < 8 else len(handles)
+    figure.legend(
+        handles=handles,
+        loc="outside upper center",
+        ncols=columns,
+        fontsize=8,
+        frameon=False,
+        handlelength=3.2,
+    )
