@@ -5,7 +5,10 @@ import subprocess
 import sys
 import threading
 
+import duckdb
 import numpy as np
+import pandas
+import polars
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
@@ -79,14 +82,18 @@ def test_groups_have_one_schema_even_where_nothing_is_known(make, tmp_path, obse
     assert "moody raised ValueError: boom" in table["event"].to_pylist()[3]
 
 
-def test_pandas_reads_it(make, tmp_path):
-    pandas = pytest.importorskip("pandas")
+def test_pandas_polars_and_duckdb_read_it_as_one_table(make, tmp_path):
     blender = make("fast", "safe", record=Recorder(tmp_path, group=10))
     drive(blender, 25)
     blender.close()
     frame = pandas.read_parquet(tmp_path)
     assert len(frame) == 25
     assert frame["reward"].sum() == pytest.approx(sum(frame["action_0"]))
+    names, rewards = frame["name"].tolist(), frame["reward"].tolist()
+    other = polars.read_parquet(tmp_path / "*.parquet").sort("stage")
+    assert (other["name"].to_list(), other["reward"].to_list()) == (names, rewards)
+    rows = duckdb.sql(f"select name, reward from '{tmp_path}/*.parquet' order by stage").fetchall()
+    assert rows == list(zip(names, rewards, strict=True))
 
 
 def test_memory_is_bounded_by_groups(make, tmp_path, observation):
