@@ -28,6 +28,7 @@ _FAMILIES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "oracles": ("#CC3311", "^", ("oracle", "ceiling")),
 }
 _OTHER = ("#CC79A7", "P")
+_DARKER = {"#E69F00": "#9A6A00"}  # for words, which need more contrast than marks
 INK, QUIET = "#222222", "#9A9A9A"
 
 
@@ -43,6 +44,7 @@ def draw_scatter(standings: Mapping[str, Any]) -> Figure:
     for name, told in methods.items():
         _point(axes, name, told)
     _lines(axes, standings)
+    _limits(axes, standings)
     axes.set_xlabel("cost per episode  (better: left)")
     axes.set_ylabel("return per episode  (better: up)")
     axes.set_title(
@@ -135,6 +137,18 @@ def _lines(axes: Axes, standings: Mapping[str, Any]) -> None:
     axes.annotate("corner", (low, top), xytext=(-7, 5), textcoords="offset points", fontsize=8, ha="right")
 
 
+def _limits(axes: Axes, standings: Mapping[str, Any]) -> None:
+    """Show every mean; intervals may leave the picture."""
+    points = [(told["cost_mean"], told["return_mean"]) for told in standings["methods"].values()]
+    for told in standings["methods"].values():
+        points += [(setting["cost_mean"], setting["return_mean"]) for setting in told.get("sweep", ())]
+    points.append((standings["corner"]["cost"], standings["corner"]["return"]))
+    low, high = np.min(points, axis=0), np.max(points, axis=0)
+    margin = 0.12 * np.maximum(high - low, 1e-3)
+    axes.set_xlim(low[0] - margin[0], high[0] + margin[0])
+    axes.set_ylim(low[1] - margin[1], high[1] + margin[1])
+
+
 def _labels(axes: Axes, methods: Mapping[str, Any]) -> None:
     """Name every point beside the axes, each joined to its point by a thin line: no two names can collide."""
     low, high = axes.get_ylim()
@@ -151,13 +165,20 @@ def _labels(axes: Axes, methods: Mapping[str, Any]) -> None:
             xytext=(1.03, place),
             textcoords="axes fraction",
             fontsize=8.5,
-            color=color,
+            color=_DARKER.get(color, color),
             va="center",
             fontweight="bold" if name in ("paper", "ceiling") else "normal",
-            arrowprops={"arrowstyle": "-", "color": color, "alpha": 0.3, "linewidth": 0.6, "shrinkB": 4},
+            arrowprops={
+                "arrowstyle": "-",
+                "color": color,
+                "alpha": 0.3,
+                "linewidth": 0.6,
+                "shrinkB": 4,
+                "relpos": (0.0, 0.5),
+            },
             annotation_clip=False,
         )
-    axes.text(1.03, 1.06, "method, corner score", transform=axes.transAxes, fontsize=7.5, color="#6A6A6A")
+    axes.text(1.03, 1.04, "method, corner score", transform=axes.transAxes, fontsize=7.5, color="#6A6A6A")
 
 
 def _spread(wanted: Sequence[float], *, gap: float) -> list[float]:

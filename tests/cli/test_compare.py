@@ -1,0 +1,124 @@
+"""The command compare, from its words to its files."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from blendctl.cli import main
+
+SHORT = ["--episodes", "2", "--steps", "12", "--engine", "inline"]
+
+
+def call(capsys, *args):
+    with pytest.raises(SystemExit) as stopped:
+        main([str(arg) for arg in args])
+    return stopped.value.code, *capsys.readouterr()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """One comparison that several tests look at."""
+    where = tmp_path_factory.mktemp("compare") / "out"
+    with pytest.raises(SystemExit) as stopped:
+        main(
+            ["compare", "PointGoal1", "--methods", "paper", "random", "simplex", "ceiling", *SHORT, "--seed", "3",
+             "--set", "ceiling.horizon=4", "--set", "ceiling.samples=1", "--out", str(where)]
+        )  # fmt: skip
+    assert stopped.value.code == 0
+    return where
+
+
+def test_compare_writes_table_figure_and_standings(folder):
+    told = json.loads((folder / "compare.json").read_text())
+    assert set(told["methods"]) == {"performant", "safe", "paper", "random", "simplex", "ceiling"}
+    for method in told["methods"].values():
+        assert {"return_mean", "return_ci95", "cost_mean", "cost_ci95", "corner_score"} <= set(method)
+    table = pq.read_table(folder / "compare.parquet").to_pylist()
+    assert {row["seed"] for row in table} == {3, 4}
+    paper = [row for row in table if row["method"] == "paper"]
+    assert told["methods"]["paper"]["return_mean"] == pytest.approx(sum(r["return"] for r in paper) / 2)
+    simplex = [row for row in table if row["method"] == "simplex"]
+    assert len(simplex) == 2 * 7
+    assert sum(row["shown"] for row in simplex) == 2
+    for kind, magic in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")):
+        assert (folder / f"compare.{kind}").read_bytes().startswith(magic)
+    assert json.loads((folder / "run.json").read_text())["experiment"] == "compare"
+
+
+def test_what_is_done_is_not_run_again_and_methods_can_be_added(folder, capsys):
+    done = {path.name: path.stat().st_mtime_ns for path in (folder / "units").iterdir()}
+    code, out, _ = call(
+        capsys, "compare", "PointGoal1", "--methods", "paper", "shared", *SHORT, "--seed", "3", "--out", folder,
+        "--json", folder / "copy.json",
+    )  # fmt: skip
+    assert code == 0
+    now = {path.name: path.stat().st_mtime_ns for path in (folder / "units").iterdir()}
+    assert {name: now[name] for name in done} == done
+    assert len(now) == len(done) + 3  # the three settings of shared control
+    assert max(len(line) for line in out.splitlines() if not line.startswith("wrote")) <= 80
+    assert "shared*" in out
+    copy = json.loads((folder / "copy.json").read_text())
+    assert copy == json.loads((folder / "compare.json").read_text())
+    assert set(copy["methods"]) == {"performant", "safe", "paper", "shared"}
+
+
+def test_another_run_is_not_mixed_in(folder, capsys):
+    code, _, err = call(
+        capsys, "compare", "PointGoal1", "--methods", "paper", *SHORT, "--seed", 4, "--out", folder
+    )
+    assert code == 1
+    assert "another run of compare: seed 3 there, 4 now" in err
+
+
+def test_an_offline_switch_is_trained_once(tmp_path, capsys):
+    words = ["--methods", "offline", *SHORT, "--set", "offline.episodes=9", "--set", "offline.every=2"]
+    code, out, _ = call(capsys, "compare", "PointGoal1", *words, "--out", tmp_path / "a")
+    assert code == 0
+    assert "offline" in out
+    assert len(list((tmp_path / "a" / "units").iterdir())) == 4
+
+
+def test_wrong_words_are_told(tmp_path, capsys):
+    out = ("--out", tmp_path / "none")
+    code, _, err = call(capsys, "compare", "PointGoal1", "--methods", "papre", *out)
+    assert code == 1
+    assert 'did you mean "paper"' in err
+    code, _, err = call(capsys, "compare", "PointGaol1", *out)
+    assert code == 1
+    assert 'did you mean "PointGoal1"' in err
+    code, _, err = call(capsys, "compare", "CarGoal2", *out)
+    assert code == 1
+    assert "--controllers" in err
+    code, _, err = call(capsys, "compare", "PointGoal1", "--set", "ceiling=3", *out)
+    assert code == 1
+    assert "METHOD.NAME=VALUE" in err
+    code, _, err = call(capsys, "compare", "PointGoal1", "--engine", "rey", *out)
+    assert code == 1
+    assert 'did you mean "ray"' in err
+    code, _, err = call(
+        capsys, "compare", "CarButton1", "--controllers", "PointGoal1/ppo", "PointGoal1/trpo", *out
+    )
+    assert code == 1
+    assert "Use a controller trained for it" in err
+    assert not (tmp_path / "none" / "units").exists()
+
+
+def test_a_method_that_the_controllers_cannot_serve_fails_alone(tmp_path, capsys):
+    """What could be run is kept."""
+    words = ["--controllers", "pure-pursuit", "potential-field", "--methods", "simplex", *SHORT]
+    code, _, err = call(capsys, "compare", "PointGoal1", *words, "--out", tmp_path / "a")
+    assert code == 1
+    assert "cost critic" in err
+    assert len(list((tmp_path / "a" / "units").iterdir())) == 2
+    words[words.index("simplex")] = "paper"
+    code, out, _ = call(capsys, "compare", "PointGoal1", *words, "--out", tmp_path / "a")
+    assert code == 0
+    assert "paper" in out
+
+
+def test_methods_are_listed_with_their_parameters(capsys):
+    code, out, _ = call(capsys, "compare", "--list")
+    assert code == 0
+    assert "ceiling.horizon = 60: control steps to look ahead" in out
+    assert "paper-previous" in out

@@ -1,0 +1,166 @@
+"""A comparison: its units, its table, and standings that choose nothing by what they judge."""
+
+import numpy as np
+import pytest
+
+from blendctl.errors import InputError
+from blendctl.experiments.compare import ALONE, Comparison
+from blendctl.experiments.engines import Finished
+from blendctl.experiments.rivals.methods import METHODS, find_method, with_values
+from blendctl.experiments.standings import mark_shown, standings
+from blendctl.experiments.units import Result
+
+PAIR = ("PointGoal1/ppo", "PointGoal1/ppo-lagrangian")
+
+
+def made_up(comparison, brings):
+    """Give the table of a comparison in which `brings(method, setting, seed)` is return and cost of an episode."""
+    pieces = comparison.pieces()
+    finished = []
+    for piece in pieces:
+        rows = []
+        for index in range(piece.count):
+            value, cost = brings(piece.method, piece.setting, piece.unit.parameters["seed"] + index)
+            told = {"lengths": 10.0, "shares": 0.5, "switches": 1.0, "correct": None}
+            rows.append({"returns": value, "costs": cost} | told)
+        finished.append(Finished(piece.unit, Result({"rows": rows}), stored=False))
+    return comparison.rows(pieces, finished)
+
+
+def test_the_two_controllers_alone_always_run():
+    assert Comparison("PointGoal1", PAIR, ("paper",)).methods == (*ALONE, "paper")
+    assert Comparison("blendctl/PointGoal1-v0", PAIR, ("safe", "safe")).methods == ALONE
+
+
+def test_more_episodes_keep_the_units_that_were_run():
+    few = {piece.unit.key for piece in Comparison("PointGoal1", PAIR, episodes=30).pieces()}
+    many = {piece.unit.key for piece in Comparison("PointGoal1", PAIR, episodes=60).pieces()}
+    assert few < many
+    other = {piece.unit.key for piece in Comparison("PointGoal1", PAIR, episodes=30, seed=7).pieces()}
+    assert not few & other
+
+
+def test_trainings_come_before_what_needs_them_and_see_other_layouts():
+    pieces = Comparison("PointGoal1", PAIR, ("offline", "ceiling"), episodes=40).pieces()
+    assert pieces[0].setting == -1
+    assert pieces[1].method == "ceiling"  # the longest first
+    offline = [piece for piece in pieces if piece.method == "offline" and piece.setting >= 0]
+    assert len(offline) == 3
+    assert {piece.unit.after.key for piece in offline} == {pieces[0].unit.key}
+    assert abs(pieces[0].unit.parameters["seed"] - 1_000_000) > 10**9
+
+
+def test_every_setting_and_episode_has_its_row_in_order():
+    comparison = Comparison("PointGoal1", PAIR, ("random",), episodes=5, block=2, seed=10)
+    table = made_up(comparison, lambda method, setting, seed: (float(seed), float(setting)))
+    assert len(table) == (1 + 1 + 3) * 5
+    random = table.to_pylist()[10:]
+    assert [row["seed"] for row in random] == [10, 11, 12, 13, 14] * 3
+    assert [row["return"] for row in random] == [row["seed"] for row in random]
+    assert [row["setting"] for row in random] == [0] * 5 + [1] * 5 + [2] * 5
+    assert random[0]["parameters"] == '{"share": 0.25}'
+
+
+def test_a_swept_method_is_judged_by_episodes_that_did_not_choose():
+    """One threshold shines on even episodes, another on odd ones: choosing fairly must meet the wrong half."""
+    good, bad = (26.0, 20.0), (20.0, 60.0)
+
+    def brings(method, setting, seed):
+        if method == "performant":
+            return 26.0, 60.0
+        if method == "safe":
+            return 20.0, 20.0
+        if method == "simplex" and setting in (1, 4):
+            return good if (seed % 2 == 0) == (setting == 1) else bad
+        return 20.0, 59.0
+
+    comparison = Comparison("PointGoal1", PAIR, ("simplex", "random"), episodes=10, seed=0)
+    table = made_up(comparison, brings)
+    told = standings(comparison, table)["methods"]
+    assert told["simplex"]["corner_score"] == pytest.approx(-1.0)
+    assert told["simplex"]["choice"] == "on other episodes"
+    assert [setting["corner_score"] for setting in told["simplex"]["sweep"]][1] == pytest.approx(0.0)
+    assert told["random"]["choice"] == "fixed"
+    assert told["random"]["parameters"] == [{"share": 0.5}]
+    shown = mark_shown(comparison, table).to_pylist()
+    for row in shown:
+        if row["method"] == "simplex" and row["shown"]:
+            assert row["setting"] == (4 if row["seed"] % 2 == 0 else 1)
+    assert sum(row["shown"] for row in shown) == 4 * 10
+
+
+def test_standings_are_as_promised():
+    def brings(method, setting, seed):
+        points = {"performant": (26.0, 59.4), "safe": (20.9, 29.2)}
+        value, cost = points.get(method, (25.1, 35.4))
+        return value + (seed % 3 - 1), cost + (seed % 2)
+
+    comparison = Comparison("PointGoal1", PAIR, ("ceiling",), episodes=6, seed=0)
+    told = standings(comparison, made_up(comparison, brings))
+    assert told["corner"] == {"return": pytest.approx(26.0), "cost": pytest.approx(29.7), "reason": None}
+    ceiling = told["methods"]["ceiling"]
+    assert ceiling["corner_score"] == pytest.approx(0.618, abs=0.001)
+    low, high = ceiling["return_ci95"]
+    assert low < ceiling["return_mean"] < high
+    assert ceiling["corner_score_ci95"] == pytest.approx([0.618] * 2, abs=0.001)  # all share their luck
+    assert ceiling["correct_ratio"] is None
+
+
+def test_controllers_that_do_not_differ_leave_scores_empty():
+    comparison = Comparison("PointGoal1", PAIR, ("simplex",), episodes=2, seed=0)
+    told = standings(comparison, made_up(comparison, lambda *_: (1.0, 1.0)))
+    assert "no corner" in told["corner"]["reason"]
+    assert told["methods"]["simplex"]["corner_score"] is None
+    assert told["methods"]["simplex"]["corner_score_reason"] == told["corner"]["reason"]
+
+
+def test_parameters_can_be_set_and_swept():
+    assert with_values(METHODS["ceiling"], {"samples": "5"}).settings[0]["samples"] == 5
+    swept = with_values(METHODS["ceiling"], {"horizon": "30,60"})
+    assert len(swept.settings) == 2
+    assert swept.shown is None
+    assert with_values(METHODS["random"], {"share": "0.4"}).shown == 0
+    assert with_values(METHODS["simplex"], {"threshold": "3"}).settings == [{"threshold": 3.0, "hold": 1}]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"ceiling": {"horizons": "30"}}, 'did you mean "horizon"'),
+        ({"ceiling": {"horizon": "0"}}, "from 1"),
+        ({"ceiling": {"horizon": "1.5"}}, "whole numbers"),
+        ({"ceiling": {"cost_weight": "nan"}}, "numbers from 0"),
+        ({"ceiling": {"cost_weight": ""}}, "separated by commas"),
+        ({"paper": {"sigma": "1"}}, "has no parameters"),
+        ({"shared": {"share": "0.1"}}, "not among the methods"),
+        ({"celing": {"share": "0.1"}}, 'did you mean "ceiling"'),
+    ],
+)
+def test_wrong_parameters_are_told(values, words):
+    with pytest.raises(InputError, match=words):
+        Comparison("PointGoal1", PAIR, ("ceiling", "paper"), values=values)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"methods": ("ceilling",)}, 'did you mean "ceiling"'),
+        ({"world": "PointGaol1"}, 'did you mean "PointGoal1"'),
+        ({"controllers": ("PointGoal1/ppo",)}, "two controllers"),
+        ({"episodes": 0}, "episodes must be"),
+        ({"steps": 0}, "steps must be"),
+        ({"seed": 2**32 - 3}, "seeds end"),
+    ],
+)
+def test_wrong_comparisons_are_told(options, words):
+    with pytest.raises(InputError, match=words):
+        Comparison(**({"world": "PointGoal1", "controllers": PAIR} | options))
+
+
+def test_every_method_says_what_it_is():
+    for name, method in METHODS.items():
+        assert find_method(name) is method
+        assert 10 < len(method.help) < 70
+        assert all(parameter.help for parameter in method.parameters.values())
+        assert method.shown is None or method.shown < len(method.settings)
+        assert np.isfinite([value for setting in method.settings for value in setting.values()]).all()
