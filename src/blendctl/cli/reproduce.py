@@ -179,20 +179,28 @@ def _follow(reproduction: Reproduction, where: dict[str, Any]) -> None:
 
 def _finish(reproduction: Reproduction) -> dict[str, Any]:
     """Write verdict and figure; give the verdict."""
-    from blendctl.controllers.anywhere import short_name
     from blendctl.reports.figure import draw_reproduction
     from blendctl.reports.scatter import figure_bytes
 
     found = reproduction.verdict()
     worlds = reproduction.settings.worlds
     titles = {
-        world: f"{world}\n{' + '.join(short_name(spec) for spec in pair)}" for world, pair in worlds.items()
+        world: f"{world}\n{' + '.join(_called(spec) for spec in pair)}" for world, pair in worlds.items()
     }
     if found:
         figure = draw_reproduction(reproduction.tables.points(), titles=titles)
         for kind in ("png", "pdf", "svg"):
             reproduction.store.write(f"figure.{kind}", figure_bytes(figure, kind))
     return found
+
+
+def _called(spec: str) -> str:
+    """Give what a controller is called in print."""
+    from blendctl.controllers.anywhere import short_name
+
+    name = short_name(spec)
+    first, dash, rest = name.partition("-")
+    return f"{first.upper()}{dash}{rest.capitalize()}" if first in ("ppo", "trpo", "cpo") else name
 
 
 def _table(found: dict[str, Any]) -> Any:

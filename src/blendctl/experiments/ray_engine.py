@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import multiprocessing
+import os
 import signal
+import sys
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -15,6 +17,7 @@ from blendctl.experiments.processes import ONE_THREAD, one_thread
 __all__ = ["RayEngine", "expect_ray"]
 
 AHEAD = 2  # tasks that wait at the cluster, per CPU, so that no CPU waits for us
+PATIENCE = 120  # seconds to connect
 PAUSE = 0.2  # seconds between looks at the pipe while tasks are under way
 
 
@@ -42,7 +45,13 @@ class RayEngine:
         theirs.close()
         self._under_way = 0
         self._cpus = 1
-        self._hear()  # that it is connected
+        try:
+            if not self._pipe.poll(PATIENCE):
+                raise self._lost(f"no connection within {PATIENCE} seconds")
+            self._hear()  # that it is connected
+        except BaseException:
+            self.close(0.0)
+            raise
 
     def room(self) -> int:
         return max(self._cpus * AHEAD, 1) - self._under_way
@@ -78,9 +87,9 @@ class RayEngine:
             f"{where} cannot be reached or was lost: {why}. What is finished is kept; run the same command again"
         )
 
-    def close(self) -> None:
+    def close(self, patience: float = 20.0) -> None:
         self._pipe.close()  # the bridge hears it and lets Ray go
-        self._process.join(20)
+        self._process.join(patience)
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
@@ -90,6 +99,9 @@ class RayEngine:
 def _bridge(pipe: Connection, address: str | None, workers: int) -> None:
     """Pass tasks to Ray and answers back, until the pipe ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # what runs here is nobody else's business
+    if address is None or address.startswith(("127.0.0.1:", "localhost:")):
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # Ray's word for: loopback stays loopback
     import ray
 
     try:
@@ -108,11 +120,18 @@ def _bridge(pipe: Connection, address: str | None, workers: int) -> None:
 
 
 def _connect(ray: Any, address: str | None, workers: int) -> None:
-    common = {"log_to_driver": False, "logging_level": "error", "runtime_env": {"env_vars": dict(ONE_THREAD)}}
+    variables = ONE_THREAD | {"PYTHONPATH": os.pathsep.join(_own_paths())}
+    common = {"log_to_driver": False, "logging_level": "error", "runtime_env": {"env_vars": variables}}
     if address is not None:
         ray.init(address=address, **common)
     else:
-        ray.init(num_cpus=workers, include_dashboard=False, _node_ip_address="127.0.0.1", **common)
+        ray.init(num_cpus=workers, include_dashboard=False, **common)
+
+
+def _own_paths() -> list[str]:
+    """List where modules are found here beyond the installation: kinds of units may live there."""
+    installed = tuple({sys.prefix, sys.base_prefix})
+    return [path for path in map(os.path.abspath, sys.path) if not path.startswith(installed)]
 
 
 def _pass_on(ray: Any, pipe: Connection) -> None:

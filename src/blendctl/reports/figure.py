@@ -40,7 +40,7 @@ _ROWS = (
     ("cost", "average cost", ("performant", "safe", "blended")),
     ("correct_ratio", "correct choices", ("random", "blended")),
 )
-FEW = 16  # data points up to which each gets a marker
+MARKS = 10  # markers along a curve, about: they tell the roles apart where dashes do not
 
 
 class _Curve(NamedTuple):
@@ -135,7 +135,7 @@ def _draw(axes: Axes, curve: _Curve, style: _Style, unit: float) -> None:
 def _line(axes: Axes, x: FloatArray, y: FloatArray, style: _Style) -> None:
     axes.plot(
         x, y, color=style.colour, linestyle=style.line, linewidth=style.width, solid_capstyle="round", zorder=3,
-        marker=style.marker if len(x) <= FEW else None, markersize=3.4,
+        marker=style.marker, markersize=3.4, markevery=max(1, len(x) // MARKS),
     )  # fmt: skip
 
 
@@ -179,7 +179,7 @@ def _legend(figure: Figure) -> None:
     ]
     handles.append(Patch(color="#111111", alpha=0.10, linewidth=0, label="standard deviation"))
     handles.append(Patch(color="#111111", alpha=0.28, linewidth=0, label="95% interval"))
-    columns = 4 if figure.get_figwidth() < 8 else len(handles)
+    columns = 3 if figure.get_figwidth() < 6 else 4 if figure.get_figwidth() < 9 else len(handles)
     figure.legend(
         handles=handles,
         loc="outside upper center",

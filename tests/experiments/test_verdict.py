@@ -1,0 +1,88 @@
+"""The verdict: claims from episodes, their intervals and words."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from blendctl.experiments.tables import EPISODES
+from blendctl.experiments.verdict import in_words, student, verdict
+
+
+def episodes(traces=1, count=20, *, blended_cost=30.0, blended_correct=0.7, random_correct=0.6):
+    rng = np.random.default_rng(0)
+    rows = []
+    for trace in range(traces):
+        for episode in range(count):
+            hard = rng.normal()  # the layout: the same for all roles
+            for role, gain, cost, correct in (
+                ("performant", 25.0, 50.0, None),
+                ("safe", 20.0, 25.0, None),
+                ("random", 22.0, 37.0, random_correct),
+                ("blended", 22.5, blended_cost, blended_correct),
+            ):
+                rows.append(
+                    {
+                        "world": "PointGoal1",
+                        "trace": trace,
+                        "role": role,
+                        "data_point": 0,
+                        "episode": episode,
+                        "return": gain + 5 * hard + 0.1 * rng.normal(),
+                        "cost": cost + 10 * hard,
+                        "length": 1000,
+                        "correct_ratio": None if correct is None else correct + 0.02 * rng.normal(),
+                    }
+                )
+    return pa.Table.from_pylist(rows, schema=EPISODES)
+
+
+def test_claims_are_told_with_intervals_and_confidence():
+    found = verdict(episodes())["PointGoal1"]
+    assert found["over"] == "episodes"
+    for role in ("performant", "safe", "blended"):
+        assert {"return_mean", "cost_mean", "return_ci95", "cost_ci95", "cost_rate"} <= found[role].keys()
+    assert found["blended"]["cost_rate"] == pytest.approx(found["blended"]["cost_mean"] / 1000)
+    assert found["correct_ratio"] == pytest.approx(0.7, abs=0.02)
+    assert found["correct_ratio_random"] == pytest.approx(0.6, abs=0.02)
+    assert [claim["holds"] for claim in found["claims"].values()] == [True] * 4
+    claim = found["claims"]["return_above_safe"]
+    assert claim["difference"] == pytest.approx(2.5, abs=0.2)
+    assert claim["ci95"][1] - claim["ci95"][0] < 0.3  # pairs on the same seeds: the layouts' spread is gone
+    assert claim["confidence"] > 0.999
+
+
+def test_claims_that_do_not_hold_are_told_plainly():
+    found = verdict(episodes(blended_cost=60.0, blended_correct=0.6, random_correct=0.65))
+    claims = found["PointGoal1"]["claims"]
+    assert not claims["cost_below_performant"]["holds"]
+    assert not claims["correct_above_random"]["holds"]
+    words = " ".join(in_words("PointGoal1", found["PointGoal1"]))
+    assert "does NOT cost less than the performant one: 6" in words
+    assert "NOT correct more often than those of random switching" in words
+    assert "confidence above 99.99%" in words
+
+
+def test_several_traces_are_the_sample():
+    found = verdict(episodes(traces=3))["PointGoal1"]
+    assert found["over"] == "traces"
+    assert found["claims"]["return_above_safe"]["sample"] == 3
+
+
+def test_a_single_episode_gives_no_confidence():
+    found = verdict(episodes(count=1))["PointGoal1"]
+    assert found["claims"]["return_above_safe"]["ci95"] is None
+    assert "no confidence can be given" in in_words("PointGoal1", found)[0]
+
+
+def test_what_is_missing_is_said():
+    some = episodes()
+    found = verdict(some.filter(pa.compute.field("role") != "safe"))["PointGoal1"]
+    assert "return_above_safe" not in found["claims"]
+    assert "episodes are missing" in in_words("PointGoal1", found)[0]
+
+
+@pytest.mark.parametrize(
+    ("t", "freedom", "expected"), [(1.0, 1, 0.75), (2.015, 5, 0.95), (3.365, 5, 0.99), (40, 3, 1.0)]
+)
+def test_students_distribution_is_that_of_the_tables(t, freedom, expected):
+    assert student(t, freedom) == pytest.approx(expected, abs=2e-4)
