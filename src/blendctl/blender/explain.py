@@ -16,7 +16,7 @@ from blendctl.blender.record import Cast, Record
 from blendctl.blender.recorder import FORMAT, VERSION, parts_of
 from blendctl.errors import FileFormatError, InputError
 
-__all__ = ["read_record", "explain_record"]
+__all__ = ["read_record", "explain_record", "record_tables", "restore_record"]
 
 
 def explain_record(record: Record) -> str:
@@ -64,11 +64,11 @@ def read_record(path: str | Path, *, step: int) -> Record:
         raise FileFormatError(f"{folder} holds no record (part-*.parquet, or record/part-*.parquet)")
     found: Record | None = None
     first, last = None, 0
-    for header, table in _tables(parts):
+    for header, table in record_tables(parts):
         steps, lengths = table["step"].to_numpy(), table["steps"].to_numpy()
         hits = np.flatnonzero((steps <= step) & (step < steps + lengths))
         if hits.size:
-            found = _restore(table.slice(int(hits[-1]), 1).to_pylist()[0], header)
+            found = restore_record(table.slice(int(hits[-1]), 1).to_pylist()[0], header)
         first = int(steps[0]) if first is None else first
         last = max(last, int((steps + lengths).max()) - 1)
     if found is None:
@@ -76,7 +76,8 @@ def read_record(path: str | Path, *, step: int) -> Record:
     return found
 
 
-def _tables(parts: list[Path]) -> Iterator[tuple[dict[str, Any], Any]]:
+def record_tables(parts: list[Path]) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Read the files of a record one by one: what all rows share, and the table."""
     import pyarrow
     import pyarrow.parquet
 
@@ -94,7 +95,7 @@ def _tables(parts: list[Path]) -> Iterator[tuple[dict[str, Any], Any]]:
         yield header, table
 
 
-def _restore(row: dict[str, Any], header: dict[str, Any]) -> Record:
+def restore_record(row: dict[str, Any], header: dict[str, Any]) -> Record:
     """Rebuild a record from its row."""
     arms, goals = header["columns"], header["objective_columns"]
     objectives = Objectives([_declared(name) for name in header["objectives"]])

@@ -25,9 +25,10 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Experiments": {
         "reproduce": ("blendctl.cli.reproduce:reproduce", "The paper's experiment: figure, verdict, data."),
-        "compare": ("blendctl.cli.compare:compare", "Every rival on the same episodes: scatter, table, score."),
+        "compare": ("blendctl.cli.compare:compare", "Every rival on the same episodes, with scores."),
     },
     "Look": {
+        "report": ("blendctl.cli.report:report", "A page about a run, with a replay."),
         "demo": ("blendctl.cli.demo:demo", "Small worlds with known answers: watch the learner work."),
         "play": ("blendctl.cli.play:play", "Watch a controller drive in a world, as a GIF or MP4."),
     },

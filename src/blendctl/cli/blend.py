@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from blendctl.cli.as_typed import command_as_typed
+from blendctl.cli.completing import controllers as controller_names
+from blendctl.cli.completing import features, rules, worlds
 from blendctl.cli.many import ManyValues
+from blendctl.cli.output import STDOUT, json_option, table_console, write_json
 from blendctl.errors import InputError
 
 __all__ = ["blend"]
@@ -30,9 +32,9 @@ PAIRS = {
     cls=ManyValues,
     epilog="Example: blendctl blend PointGoal1 --controllers PointGoal1/ppo PointGoal1/ppo-lagrangian --out out/blend",
 )
-@click.argument("world")
+@click.argument("world", shell_complete=worlds)
 @click.option(
-    "--controllers", multiple=True, metavar="NAME|FILE|ADDRESS...",
+    "--controllers", multiple=True, metavar="NAME|FILE|ADDRESS...", shell_complete=controller_names,
     help="Who drives, in the order performant to safe: zoo names, files (.safetensors, .onnx, .pt, .zip), addresses "
     "(tcp://, unix:), classical ones (pure-pursuit, potential-field, heading-pid, stop), module:object.  "
     "[the world's pair in the zoo]",
@@ -41,15 +43,22 @@ PAIRS = {
 @click.option("--episodes", type=click.IntRange(1), default=5, show_default=True, help="Whole episodes.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Episode i has seed + i.")
 @click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), help="Where record, bandit and summary go."
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where record, track, bandit and summary go.",
 )
-@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the summary here too.")
+@json_option("the summary")
 @click.option("--objectives", multiple=True, help="What is maximised.  [reward -cost]")
 @click.option(
     "--scales", multiple=True, type=float, help="What counts as one unit of each objective.  [1 each]"
 )
-@click.option("--features", help="predictions, critics, online or one-hot.  [predictions if all bring them]")
-@click.option("--rule", default="maximal-loss", show_default=True, help="Decision rule.")
+@click.option(
+    "--features", shell_complete=features,
+    help="predictions, critics, online or one-hot.  [predictions if all bring them]",
+)  # fmt: skip
+@click.option(
+    "--rule", default="maximal-loss", show_default=True, shell_complete=rules, help="Decision rule."
+)
 @click.option(
     "--hold", type=click.IntRange(1), default=1, show_default=True, help="Control steps per decision."
 )
@@ -72,6 +81,15 @@ PAIRS = {
     "--counterfactual/--no-counterfactual", default=True, show_default=True,
     help="Step every controller from each state, to tell correct choices and true losses.",
 )  # fmt: skip
+@click.option("--live", is_flag=True, help="Show the drive on a local web page while it goes on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    help="Of that page; 0 takes a free one.",
+)
+@click.option("--open", "open_page", is_flag=True, help="Open that page in the browser.")
 def blend(
     world: str,
     controllers: tuple[str, ...],
@@ -82,53 +100,86 @@ def blend(
     json_file: Path | None,
     alone: bool,
     counterfactual: bool,
+    live: bool,
+    port: int,
+    open_page: bool,
     **options: Any,
 ) -> None:
     """Drive WORLD with a blend of controllers, and print what it brought beside each controller alone."""
-    from rich.console import Console
-
     from blendctl.atomic import write_atomically
     from blendctl.bandit.rules import Fixed
     from blendctl.blender import Blender, Recorder
+    from blendctl.cli.blend_drive import Stand, drive
+    from blendctl.cli.blend_table import blend_table
     from blendctl.controllers.anywhere import open_controller, short_name
+    from blendctl.controllers.card import versions
     from blendctl.envs import find_task
 
     find_task(world)  # says what there is
     team = controllers or _pair(world)
     drivers = [open_controller(spec, world=world) for spec in team]
     called = list(names) or _different([short_name(spec) for spec in team])
-    console = Console()
     settings = _settings(options, called)
-    summary: dict[str, Any] = {"world": world, "controllers": list(team), "names": called, "seed": seed}
     started = time.perf_counter()
     Blender(drivers, called, seed=seed, **settings).close()  # refuses before an older record makes room
+    summary: dict[str, Any] = {"world": world, "controllers": list(team), "names": called, "seed": seed}
+    about = {
+        "kind": "blend",
+        "command": command_as_typed(click.get_current_context()),
+        "versions": versions("numpy", "numba", "mujoco", "gymnasium"),
+        "options": {name: _plain(value) for name, value in settings.items()},
+        "cards": {name: getattr(driver, "card", None) for name, driver in zip(called, drivers, strict=True)},
+    }
+    plan = {"planned_episodes": episodes}
+    if out is not None:
+        _make_room(out)
+        write_atomically(out / "run.json", _json_bytes(summary | about | plan))
     recorder = None if out is None else Recorder(out / "record", overwrite=True)
     blender = Blender(drivers, called, seed=seed, record=recorder, **settings)
-    if alone:
-        summary["alone"] = {}
-        fixed = {name: value for name, value in settings.items() if name not in ("rule", "bandit")}
-        for arm, name in enumerate(called):
-            driver = Blender(drivers, called, rule=Fixed(arm=arm), seed=seed, **fixed | {"frozen": True})
-            tally = _drive(world, driver, episodes, seed, counterfactual, console, name)
-            summary["alone"][name] = tally.summary()
-    tally = _drive(world, blender, episodes, seed, counterfactual, console, "blended")
-    summary |= tally.summary()
+    with Stand(world, called, episodes=episodes, seed=seed, counterfactual=counterfactual) as stand:
+        if live:
+            click.echo(f"live: {stand.go_live(port, objectives=list(blender.objectives.names))}", err=True)
+            if open_page:
+                click.launch(stand.url)
+        if alone:
+            summary["alone"] = {}
+            fixed = {name: value for name, value in settings.items() if name not in ("rule", "bandit")}
+            for arm, name in enumerate(called):
+                driver = Blender(drivers, called, rule=Fixed(arm=arm), seed=seed, **fixed | {"frozen": True})
+                summary["alone"][name] = drive(stand, driver, title=f"{name} alone")
+            if out is not None:  # so that it is not lost if the blend does not end
+                write_atomically(out / "run.json", _json_bytes(summary | about | plan))
+        summary |= drive(stand, blender, title="blended", track=None if out is None else out / "track")
+    bench = blender.drivers.bench
     summary |= {
         "loss_bound": blender.loss_bound if math.isfinite(blender.loss_bound) else None,
         "events": blender.counts.events,
+        "failures": dict(zip(called, bench.failures, strict=True)),
         "rescaled_features": blender.bandit.rescaled,
-        "options": {name: _plain(value) for name, value in settings.items()},
         "seconds": round(time.perf_counter() - started, 1),
     }
-    console.print(_table(summary, called))
-    text = (json.dumps(summary, indent=2) + "\n").encode()
+    summary |= {name: value for name, value in about.items() if name != "cards"}
+    table_console(json_file).print(blend_table(summary, called))
     if out is not None:
-        write_atomically(out / "summary.json", text)
         blender.bandit.save(out / "bandit.safetensors")
-        click.echo(f"wrote {out / 'record'}, {out / 'summary.json'} and {out / 'bandit.safetensors'}")
-        click.echo(f"why a decision was made: blendctl explain {out} --step N")
-    if json_file is not None:
-        write_atomically(json_file, text)
+        write_atomically(out / "summary.json", _json_bytes(summary))
+        told = json_file != STDOUT
+        click.echo(
+            f"wrote {out / 'record'}, {out / 'summary.json'} and {out / 'bandit.safetensors'}", err=not told
+        )
+        click.echo(f"why a decision was made: blendctl explain {out} --step N", err=not told)
+        click.echo(f"a page with a replay:    blendctl report {out}", err=not told)
+    write_json(json_file, summary)
+
+
+def _make_room(out: Path) -> None:
+    """Take away what an older run said of itself: a crash must not leave it beside this run's record."""
+    for name in ("summary.json", "run.json", "bandit.safetensors", "report.html"):
+        (out / name).unlink(missing_ok=True)
+
+
+def _json_bytes(data: dict[str, Any]) -> bytes:
+    return (json.dumps(data, indent=2) + "\n").encode()
 
 
 def _pair(world: str) -> tuple[str, ...]:
@@ -172,83 +223,3 @@ def _settings(options: dict[str, Any], names: list[str]) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
-
-
-def _drive(
-    world: str, blender: Any, episodes: int, seed: int, counterfactual: bool, console: Any, title: str
-) -> Any:
-    from blendctl.blender import run
-    from blendctl.blender.tally import Tally
-    from blendctl.envs.catalog import find_task, short_name
-    from blendctl.envs.registration import world_id
-
-    tally = Tally(blender.names)
-    total = episodes * find_task(world).max_episode_steps
-    place = world_id(short_name(world))
-    with blender, _display(console, title, total) as show:
-        for record in run(place, blender, episodes=episodes, seed=seed, counterfactual=counterfactual):
-            tally.add(record)
-            show(tally, record)
-    return tally
-
-
-@contextmanager
-def _display(console: Any, title: str, total: int) -> Iterator[Any]:
-    """Show a drive while it goes on, ten times a second, on a terminal."""
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    with Progress(
-        TextColumn("[bold]{task.description:<15.15}"),
-        BarColumn(bar_width=10),
-        TextColumn("{task.fields[told]}"),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as progress:
-        task = progress.add_task(title, total=total, told="")
-        shown = 0.0
-
-        def show(tally: Any, record: Any) -> None:
-            nonlocal shown
-            now = time.perf_counter()
-            if now - shown < 0.1:
-                return
-            shown = now
-            shares = "/".join(f"{100 * driven / tally.steps:.0f}" for driven in tally.driven.values())
-            told = (
-                f"episode {tally.ended + 1}: return {tally.returns[-1]:5.1f} cost {tally.costs[-1]:3.0f} "
-                f"share {shares}% {record.name:<15.15}"
-            )
-            progress.update(task, completed=tally.steps, told=told)
-
-        yield show
-
-
-def _table(summary: dict[str, Any], names: list[str]) -> Any:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    title = f"{summary['world']}, {summary['episodes']} episodes from seed {summary['seed']}"
-    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    columns = ("", "return", "cost", "share", "switches", "correct", "loss", "bound")
-    for column in columns:
-        table.add_column(column, justify="right" if column else "left", no_wrap=True)
-    table.caption = (
-        f"means of {summary['episodes']} episodes, 95% intervals in the summary; loss: true maximal loss per stage; "
-        "bound: what it cannot exceed, on average"
-    )
-    rows = summary.get("alone", {}) | {"blended": summary}
-    for title, told in rows.items():
-        share = "/".join(f"{100 * told['arm_share'][name]:.0f}" for name in names) + "%"
-        table.add_row(
-            title,
-            f"{told['return_mean']:.2f}",
-            f"{told['cost_mean']:.1f}",
-            share,
-            str(told["switches"]),
-            "" if told["correct_ratio"] is None else f"{100 * told['correct_ratio']:.1f}%",
-            "" if told["average_loss"] is None else f"{told['average_loss']:.5f}",
-            "" if told.get("loss_bound") is None else f"{told['loss_bound']:.4f}",
-            style="bold" if title == "blended" else None,
-        )
-    return table

@@ -1,0 +1,32 @@
+"""`blendctl report`: one HTML file about a run, with a replay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+__all__ = ["report"]
+
+
+@click.command(epilog="Example: blendctl report out/blend -o report.html")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="The file.  [report.html in RUN]"
+)
+@click.option(
+    "--replays", type=click.IntRange(0), default=10, show_default=True,
+    help="Episodes to replay; of a longer drive the costliest.",
+)  # fmt: skip
+@click.option("--open", "open_page", is_flag=True, help="Open it in the browser.")
+def report(run: Path, out: Path | None, replays: int, open_page: bool) -> None:
+    """Make one self-contained HTML page about RUN, the output directory of `blend` or `reproduce`."""
+    from blendctl.atomic import write_atomically
+    from blendctl.reports import build_report
+
+    page = build_report(run, replays=replays).encode()
+    file = run / "report.html" if out is None else out
+    write_atomically(file, page)
+    click.echo(f"wrote {file} ({len(page) / 1e6:.1f} MB)")
+    if open_page:
+        click.launch(file.resolve().as_uri())

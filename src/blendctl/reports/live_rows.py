@@ -1,0 +1,85 @@
+"""Turn records and poses into messages for a live page, as they come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from blendctl.blender import Record
+from blendctl.reports.track import Track
+
+__all__ = ["LiveRows"]
+
+NOT_POSES = ("episode", "step", "reward", "cost")
+
+
+class LiveRows:
+    """What one drive has brought since the last message, by episode."""
+
+    def __init__(self, objectives: list[str], title: str) -> None:
+        self.objectives, self.title = objectives, title
+        self._records: dict[int, list[Record]] = {}
+        self._first: dict[int, int] = {}  # by episode: how many steps the drive had made before it
+
+    def add(self, record: Record) -> None:
+        """Take a record that will not change any more."""
+        self._first.setdefault(record.episode, record.step - 1)
+        self._records.setdefault(record.episode, []).append(record)
+
+    def take(self, tracks: list[Track]) -> list[dict[str, Any]]:
+        """Give a message per episode of which something is new, the earliest first."""
+        records, self._records = self._records, {}
+        episodes = sorted({track.episode for track in tracks} | set(records))
+        return [
+            self._message(episode, records.get(episode, []), [t for t in tracks if t.episode == episode])
+            for episode in episodes
+        ]
+
+    def _message(self, episode: int, records: list[Record], tracks: list[Track]) -> dict[str, Any]:
+        poses: dict[str, list[float]] = {}
+        for track in tracks:
+            for name, values in track.columns.items():
+                if name not in NOT_POSES and not name.startswith("theta_"):
+                    poses.setdefault(name, []).extend(round(float(value), 4) for value in values)
+        rewards, costs = [], []
+        for record in records:  # a stage's sum stands at its last step
+            rewards += [0.0] * (record.steps - 1) + [record.reward]
+            costs += [0.0] * (record.steps - 1) + [record.cost]
+        return {
+            "drive": self.title,
+            "episode": episode,
+            "layout": tracks[0].layout if tracks else [],
+            "poses": poses,
+            "rewards": rewards,
+            "costs": costs,
+            "stages": self._stages(records, self._first.get(episode, 0)),
+            "reasons": [record.reason for record in records],
+            "events": [record.event or "" for record in records],
+            "ended": any(record.ended for record in records),
+        }
+
+    def _stages(self, records: list[Record], before: int) -> dict[str, list[float]]:
+        if not records:
+            return {}
+        arms, goals = len(records[0].cast.names), len(self.objectives)
+        stages: dict[str, list[float]] = {
+            "start": [record.step - before for record in records],
+            "arm": [record.arm for record in records],
+            "correct": [-1 if record.correct is None else int(record.correct) for record in records],
+            "bound": [record.loss_bound for record in records],
+        }
+        numbers = np.full((len(records), arms, 1 + 2 * goals), np.nan)
+        for row, record in enumerate(records):
+            decision, scales = record.decision, record.cast.scales
+            if decision is not None:
+                asked = list(record.asked)
+                numbers[row, asked, 0] = decision.loss
+                numbers[row, asked, 1 : 1 + goals] = decision.estimate * scales
+                numbers[row, asked, 1 + goals :] = decision.ucb * scales
+        for arm in range(arms):
+            stages[f"loss_{arm}"] = numbers[:, arm, 0].tolist()
+            for goal in range(goals):
+                stages[f"estimate_{arm}_{goal}"] = numbers[:, arm, 1 + goal].tolist()
+                stages[f"ucb_{arm}_{goal}"] = numbers[:, arm, 1 + goals + goal].tolist()
+        return stages

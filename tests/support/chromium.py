@@ -1,0 +1,193 @@
+"""A real browser for tests: headless Chromium, spoken to over its own DevTools protocol."""
+
+import base64
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from websockets.sync.client import connect
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+HOW = "no Chromium here: `make chromium` (or your package manager, e.g. apt-get install chromium) brings it"
+
+
+def find_chromium():
+    """Give the path of a Chromium or Chrome, None if there is none."""
+    named = os.environ.get("BLENDCTL_CHROMIUM")
+    return named or next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+class Browser:
+    """One Chromium process; pages are tabs of it."""
+
+    def __init__(self, home):
+        command = [
+            find_chromium(), "--headless=new", "--remote-debugging-port=0", f"--user-data-dir={home}",
+            "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
+            "--disable-background-networking", "--disable-component-update", "--disable-extensions",
+            "--mute-audio", "--force-color-profile=srgb", "about:blank",
+        ]  # fmt: skip
+        self.log = Path(home, "chromium.log").open("wb")  # noqa: SIM115  # closed with the browser
+        environment = os.environ | {"HOME": str(home)}  # which may be read-only
+        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log, env=environment)
+        port_file = Path(home, "DevToolsActivePort")
+        deadline = time.monotonic() + 60
+        while not (port_file.exists() and port_file.read_text().count("\n")):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.log.flush()
+                raise RuntimeError(f"Chromium did not start:\n{Path(self.log.name).read_text()[-2000:]}")
+            time.sleep(0.05)
+        port, path = port_file.read_text().split("\n")[:2]
+        self.socket = connect(f"ws://127.0.0.1:{port}{path}", max_size=None, open_timeout=60)
+        self.numbers = itertools.count(1)
+        self.events = []
+
+    def call(self, method, session=None, **params):
+        number = next(self.numbers)
+        message = {"id": number, "method": method, "params": params}
+        self.socket.send(json.dumps(message | ({"sessionId": session} if session else {})))
+        while True:
+            answer = json.loads(self.socket.recv(timeout=60))
+            if answer.get("id") == number:
+                if "error" in answer:
+                    raise RuntimeError(f"{method}: {answer['error']}")
+                return answer["result"]
+            self.events.append(answer)
+
+    def close(self):
+        self.socket.close()
+        self.process.terminate()
+        self.process.wait(30)
+        self.log.close()
+
+
+class Page:
+    """A tab. Everything that it complains of, and every request that it makes, is kept."""
+
+    def __init__(self, browser, *, width=1280, height=900, phone=False, dark=False, reduced_motion=False):
+        self.browser = browser
+        self.context = browser.call("Target.createBrowserContext")["browserContextId"]
+        made = browser.call("Target.createTarget", url="about:blank", browserContextId=self.context)
+        self.target = made["targetId"]
+        attached = browser.call("Target.attachToTarget", targetId=self.target, flatten=True)
+        self.session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.call(f"{domain}.enable")
+        self.resize(width, height, phone=phone)
+        features = [
+            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
+            {"name": "prefers-reduced-motion", "value": "reduce" if reduced_motion else "no-preference"},
+        ]
+        self.call("Emulation.setEmulatedMedia", features=features)
+        if phone:
+            self.call("Emulation.setTouchEmulationEnabled", enabled=True)
+
+    def call(self, method, **params):
+        return self.browser.call(method, session=self.session, **params)
+
+    def resize(self, width, height, *, phone=False):
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height,
+            deviceScaleFactor=2 if phone else 1, mobile=phone,
+        )  # fmt: skip
+
+    def open(self, address):
+        self.call("Page.navigate", url=str(address))
+        self.wait("window.blendctl !== undefined")
+
+    def run(self, expression):
+        """Evaluate JavaScript; give what it gives."""
+        result = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True, userGesture=True
+        )
+        if "exceptionDetails" in result:
+            raise RuntimeError(str(result["exceptionDetails"]))
+        return result["result"].get("value")
+
+    def wait(self, expression, seconds=60):
+        deadline = time.monotonic() + seconds
+        while not self.run(f"Boolean({expression})"):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"never came true: {expression}; the page said: {self.complaints()}")
+            time.sleep(0.03)
+
+    def settle(self):
+        """Wait until what was changed is drawn."""
+        self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def click(self, x, y):
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call(
+                "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1,
+                buttons=1 if kind == "mousePressed" else 0,
+            )  # fmt: skip
+
+    def move(self, x, y):
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
+    def box(self, selector):
+        """Bring an element into sight; give its left, top, width and height."""
+        return self.run(
+            f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
+            "e.scrollIntoView({block: 'center', behavior: 'instant'});"
+            "const b = e.getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; })()"
+        )
+
+    def click_on(self, selector):
+        left, top, width, height = self.box(selector)
+        self.click(left + width / 2, top + height / 2)
+
+    def press(self, key, *, shift=False):
+        text = {"text": key} if len(key) == 1 else {}
+        code = {"code": "Space"} if key == " " else {}
+        modifiers = 8 if shift else 0
+        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, modifiers=modifiers, **text, **code)
+        self.call("Input.dispatchKeyEvent", type="keyUp", key=key, modifiers=modifiers, **code)
+
+    def screenshot(self, path, *, whole=False):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        picture = self.call(
+            "Page.captureScreenshot", format="png", captureBeyondViewport=whole, **self._clip(whole)
+        )
+        path.write_bytes(base64.b64decode(picture["data"]))
+
+    def _clip(self, whole):
+        if not whole:
+            return {}
+        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+        return {"clip": {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}}
+
+    def _events(self, method):
+        self.run("0")  # whatever is under way arrives before its answer
+        return [
+            event["params"]
+            for event in self.browser.events
+            if event["method"] == method and event.get("sessionId") == self.session
+        ]
+
+    def complaints(self):
+        """Errors and warnings of the console, exceptions, refusals of the content policy."""
+        thrown = [str(event["exceptionDetails"]) for event in self._events("Runtime.exceptionThrown")]
+        logged = [
+            str(event["args"])
+            for event in self._events("Runtime.consoleAPICalled")
+            if event["type"] in ("error", "warning", "assert")
+        ]
+        noted = [
+            event["entry"]["text"]
+            for event in self._events("Log.entryAdded")
+            if event["entry"]["level"] in ("error", "warning")
+        ]
+        return thrown + logged + noted
+
+    def requests(self):
+        """Addresses of everything that was asked for."""
+        return [event["request"]["url"] for event in self._events("Network.requestWillBeSent")]
+
+    def close(self):
+        self.browser.call("Target.closeTarget", targetId=self.target)
+        self.browser.call("Target.disposeBrowserContext", browserContextId=self.context)
