@@ -7,6 +7,7 @@ import pytest
 import torch
 from slider import LENGTH, Slider
 
+from blendctl.cli.train import commands_of
 from blendctl.controllers import load
 from blendctl.errors import FileFormatError, InputError, StateError
 from blendctl.training import Run, TrainConfig, Trainer
@@ -135,6 +136,10 @@ def test_a_run_can_be_extended(tmp_path, in_slider):
         run.extend(8 * 120)
         assert [r.update for r in run.records()] == [7, 8]
     assert json.loads((tmp_path / "config.json").read_text())["steps"] == 8 * 120
+    with Run(tmp_path, resume=True) as run:
+        first, second = commands_of(run, None).splitlines()
+    assert "--steps 720" in first
+    assert second == "blendctl train PointGoal1 --algo ppo-lagrangian --seed 0 --resume --steps 960"
 
 
 def test_short_training_episodes_count_costs_as_whole_ones_do():

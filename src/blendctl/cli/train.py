@@ -200,13 +200,21 @@ def _finish(run: Run, console: Console, *, start_from: str | None) -> None:
     card = make_card(
         controller.name,
         config=json.loads(config.to_json()),
-        command=command_of(config, start_from),
+        command=commands_of(run, start_from),
         history=run.history,
         evaluation=summary,
     )
     write_controller(replace(controller, card=card), run.controller_path)
     write_card(card, run.controller_path)
     console.print(f"wrote {run.controller_path} and its card", highlight=False)
+
+
+def commands_of(run: Run, start_from: str | None) -> str:
+    """Give the command that makes a run again, and those that extended it, a line each."""
+    first, *later = [*run.planned, run.config.steps]
+    lines = [command_of(replace(run.config, steps=first), start_from)]
+    begin = f"blendctl train {run.config.world} --algo {run.config.algo} --seed {run.config.seed}"
+    return "\n".join(lines + [f"{begin} --resume --steps {steps}" for steps in later])
 
 
 def command_of(config: TrainConfig, start_from: str | None) -> str:

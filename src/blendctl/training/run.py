@@ -45,6 +45,7 @@ class Run:
         self.directory = Path(directory)
         self.every = every
         self.history: list[dict[str, Any]] = []
+        self.planned: list[int] = []  # steps that were planned before the run was extended
         self.config: TrainConfig
         self.trainer: Trainer
         self._lock = self._take_lock()
@@ -98,6 +99,7 @@ class Run:
             "config": json.loads(self.config.to_json()),
             "state": self.trainer.state(),
             "history": self.history,
+            "planned": self.planned,
         }
         data = save(self.trainer.tensors(), metadata={"blendctl": json.dumps(header)})
         try:
@@ -111,6 +113,7 @@ class Run:
 
     def extend(self, steps: int) -> None:
         """Train on to more steps than first planned; annealed learning rates rise again to fit."""
+        self.planned = [*self.planned, self.config.steps]
         self.config = replace(self.config, steps=steps)
         self.trainer.configure(self.config)
         write_atomically(self.directory / "config.json", self.config.to_json().encode())
@@ -161,6 +164,7 @@ class Run:
         self.trainer = Trainer(saved)
         self.trainer.restore(tensors, header["state"])
         self.history = list(header["history"])
+        self.planned = list(header.get("planned", []))
         # Records after the checkpoint will be made again.
         lines = "".join(json.dumps(row) + "\n" for row in self.history)
         write_atomically(self.directory / "progress.jsonl", lines.encode())
