@@ -104,17 +104,19 @@ def test_wrong_words_are_told(tmp_path, capsys):
     assert not (tmp_path / "none" / "units").exists()
 
 
-def test_a_method_that_the_controllers_cannot_serve_fails_alone(tmp_path, capsys):
-    """What could be run is kept."""
-    words = ["--controllers", "pure-pursuit", "potential-field", "--methods", "simplex", *SHORT]
-    code, _, err = call(capsys, "compare", "PointGoal1", *words, "--out", tmp_path / "a")
+def test_methods_that_the_controllers_cannot_serve_are_left_out_or_refused(tmp_path, capsys):
+    words = ["--controllers", "pure-pursuit", "potential-field", *SHORT, "--out", tmp_path / "a"]
+    code, _, err = call(capsys, "compare", "PointGoal1", *words, "--methods", "simplex")
     assert code == 1
-    assert "cost critic" in err
-    assert len(list((tmp_path / "a" / "units").iterdir())) == 2
-    words[words.index("simplex")] = "paper"
-    code, out, _ = call(capsys, "compare", "PointGoal1", *words, "--out", tmp_path / "a")
+    assert "simplex needs a performant controller with a cost critic" in err
+    assert not (tmp_path / "a").exists()
+    small = ["--set", "offline.episodes=9", "--set", "offline.every=2", "--set", "ceiling.horizon=2"]
+    code, out, err = call(capsys, "compare", "PointGoal1", *words, *small)
     assert code == 0
-    assert "paper" in out
+    for name in ("horizon", "predicted", "simplex"):
+        assert f"left out: {name}" in err
+        assert name not in out
+    assert "paper-previous" in out
 
 
 def test_methods_are_listed_with_their_parameters(capsys):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,9 +103,9 @@ def compare(
         find_method(name)
     place, pair = pair_of(world, controllers)
     plan = Comparison(place, pair, methods or tuple(METHODS), values=_values(values), **options)
-    store = Store(
-        out, "compare", identity=plan.identity, command=command_as_typed(click.get_current_context())
-    )
+    plan = _served(plan, asked=methods)
+    command = command_as_typed(click.get_current_context())
+    store = Store(out, "compare", identity=plan.identity, command=command)
     started = time.perf_counter()
     table = _run(plan, store, engine=engine, workers=workers, address=address)
     told = standings(plan, table)
@@ -115,6 +116,24 @@ def compare(
         click.echo(told["corner"]["reason"], err=True)
     click.echo(f"wrote compare.parquet, .json, .png, .svg and .pdf in {out}", err=json_file == Path("-"))
     write_json(json_file, told)
+
+
+def _served(plan: Comparison, *, asked: tuple[str, ...]) -> Comparison:
+    """Leave out the methods that the controllers cannot serve, with a note; refuse if they were asked for by name."""
+    from blendctl.controllers import open_controller
+    from blendctl.experiments.rivals.needs import lacking
+
+    team = [open_controller(spec, world=plan.world) for spec in plan.controllers]
+    kept = []
+    for name, method in plan.table_of_methods().items():
+        words = lacking(method, team)
+        if words is None:
+            kept.append(name)
+        elif name in asked or name in plan.values:
+            raise InputError(f"the method {name} needs {words}; leave it out, or use other controllers")
+        else:
+            click.echo(f"left out: {name}, which needs {words}", err=True)
+    return replace(plan, methods=tuple(kept))
 
 
 def _values(assignments: tuple[str, ...]) -> dict[str, dict[str, str]]:

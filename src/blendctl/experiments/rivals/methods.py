@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from blendctl.bandit.rules import Linear
 from blendctl.errors import InputError, did_you_mean
@@ -55,6 +55,7 @@ class Method:
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     shown: int | None = 0
     trained: bool = False  # it learns offline, before the comparison
+    needs: Literal["", "critic", "context"] = ""  # what the controllers must bring
     heavy: bool = False  # its episodes take many times longer than others
 
     @property
@@ -124,6 +125,7 @@ _ALL = (
             "cost_weight": Parameter((0.05, 0.1, 0.2), "reward that one cost is worth"),
         },
         shown=None,
+        needs="context",
     ),
     Method(
         "predicted",
@@ -140,6 +142,7 @@ _ALL = (
             "cost_weight": Parameter((0.05, 0.1, 0.2), "reward that one cost is worth"),
         },
         shown=None,
+        needs="context",
     ),
     Method(
         "simplex",
@@ -150,6 +153,7 @@ _ALL = (
             "hold": Parameter((1,), "control steps per decision", least=1),
         },
         shown=None,
+        needs="critic",
     ),
     Method(
         "shared",
