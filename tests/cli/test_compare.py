@@ -73,6 +73,7 @@ def test_another_run_is_not_mixed_in(folder, capsys):
 
 def test_an_offline_switch_is_trained_once(tmp_path, capsys):
     words = ["--methods", "offline", *SHORT, "--set", "offline.episodes=9", "--set", "offline.every=2"]
+    words += ["--set", "offline.ridge=0.1"]
     code, out, _ = call(capsys, "compare", "PointGoal1", *words, "--out", tmp_path / "a")
     assert code == 0
     assert "offline" in out

@@ -118,17 +118,18 @@ def _lines(axes: Axes, standings: Mapping[str, Any]) -> None:
         axes.plot(cost, value, color=QUIET, linewidth=0.8, linestyle=":", zorder=1)
         axes.annotate(
             f"score {score:g}",
-            (cost[0], value[0]),
+            (cost[1], value[1]),
+            xytext=(0, -9),
+            textcoords="offset points",
             fontsize=7.5,
             color="#6A6A6A",
-            ha="left",
-            va="bottom",
+            ha="center",
         )
-    middle = ((high + low) / 2, (top + bottom) / 2)
+    near_safe = (low + 0.1 * price, bottom + 0.1 * gain)
     axes.annotate(
         "mixing line: score 0",
-        middle,
-        xytext=(6, -10),
+        near_safe,
+        xytext=(10, -6),
         textcoords="offset points",
         fontsize=7.5,
         color=INK,
@@ -178,7 +179,7 @@ def _labels(axes: Axes, methods: Mapping[str, Any]) -> None:
             },
             annotation_clip=False,
         )
-    axes.text(1.03, 1.04, "method, corner score", transform=axes.transAxes, fontsize=7.5, color="#6A6A6A")
+    axes.text(1.03, 1.015, "method, corner score", transform=axes.transAxes, fontsize=7.5, color="#6A6A6A")
 
 
 def _spread(wanted: Sequence[float], *, gap: float) -> list[float]:

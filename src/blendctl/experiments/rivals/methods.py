@@ -121,8 +121,8 @@ _ALL = (
         lambda seat, p, _: _horizon(seat, p),
         {
             "horizon": Parameter((50,), "control steps that the context predicts", least=1),
-            "hold": Parameter((20,), "control steps per decision", least=1),
-            "cost_weight": Parameter((0.05, 0.1, 0.2), "reward that one cost is worth"),
+            "hold": Parameter((10, 20), "control steps per decision", least=1),
+            "cost_weight": Parameter((0.05, 0.1), "reward that one cost is worth"),
         },
         shown=None,
         needs="context",
@@ -175,9 +175,10 @@ _ALL = (
             "every": EVERY,
             "cost_weight": COST_WEIGHT,
             "episodes": Parameter((100,), "logged episodes", least=1),
-            "ridge": Parameter((0.01,), "shrinkage per window"),
+            "ridge": Parameter((0.1, 1.0), "shrinkage per window"),
             "discount": Parameter((0.99,), "of a control step", most=1.0),
         },
+        shown=None,
         trained=True,
     ),
     Method(
