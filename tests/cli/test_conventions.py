@@ -33,7 +33,7 @@ def test_every_command_has_help_and_an_example_that_parses(name, tmp_path, monke
     command = EVERY[name]
     assert command.help
     assert command.epilog, "no example"
-    lines = re.findall(r"^(?:Examples?:)?\s*((?:\w+=\S+ )?blendctl .+)$", command.epilog, re.MULTILINE)
+    lines = re.findall(r"((?:\w+=\S+ )?blendctl .+?)(?=\.  |$)", command.epilog, re.MULTILINE)
     assert lines, f"no example in: {command.epilog}"
     monkeypatch.chdir(tmp_path)
     for line in lines:

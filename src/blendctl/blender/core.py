@@ -60,6 +60,8 @@ class Blender:
     options: of the bandit: scales, rule, noise, delta and the others of `blendctl.bandit.Options`. A feature longer
         than feature_bound is rescaled unless said otherwise, and counted in `blender.bandit.rescaled`.
 
+    Examples
+    --------
     >>> blender = Blender([lambda o: [1.0], lambda o: [0.2]], ["fast", "safe"], fallback="safe", seed=0)
     >>> blender.act(np.zeros(3)).shape
     (1,)

@@ -1,0 +1,81 @@
+"""Add a new safety requirement by blending an old policy with a new controller, instead of training anew.
+
+    python examples/new_requirement.py
+
+The old policy was trained on PointGoal1 to reach goals and to avoid hazards. Then a speed limit is introduced, which it
+breaks four steps in ten. A controller that keeps the limit is at hand, pure pursuit, but it knows nothing of
+hazards. Blended, with an objective of its own for each requirement, the two share the work.
+"""
+
+import argparse
+
+import gymnasium
+import numpy as np
+
+from blendctl import Blender, run
+from blendctl.bandit.rules import Fixed
+from blendctl.blender.tally import Tally
+from blendctl.controllers import PurePursuit, load
+from blendctl.features import Custom
+
+WORLD = "PointGoal1"
+LIMIT = 1.0  # m/s, the new requirement
+HOLD = 3  # control steps per decision
+
+
+def speed(observation) -> float:
+    """Give the robot's speed in m/s, from its velocimeter."""
+    return float(np.hypot(observation[3], observation[4]))
+
+
+class SpeedLimit(gymnasium.Wrapper):
+    """The world, which now also counts the steps that are too fast."""
+
+    def step(self, action):
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        info["cost_speed"] = float(speed(observation) > LIMIT)
+        return observation, reward, terminated, truncated, info
+
+
+def context(observation, action, arm):
+    """Give psi (4,): which controller, and whether the robot is near the limit."""
+    psi = np.zeros(4)
+    psi[2 * arm + int(speed(observation) > 0.8 * LIMIT)] = 1.0
+    return psi
+
+
+def main(episodes: int = 6) -> dict[str, dict]:
+    """Drive with each alone and with the blend, on the same episodes; print and give the figures."""
+    old, new = load("PointGoal1/ppo-lagrangian"), PurePursuit(WORLD)
+    results = {}
+    print(f"{'':<9}{'return':>8}{'hazards':>9}{'speed':>8}   driven by old, new")
+    for title, rule in {"old": Fixed(arm=0), "new": Fixed(arm=1), "blended": "maximal-loss"}.items():
+        blender = Blender(
+            [old, new],
+            ["old", "new"],
+            objectives=["reward", "-cost_hazards", "-cost_speed"],
+            scales=[0.1, HOLD, HOLD],  # one unit of each: 0.1 m nearer the goal, a whole stage in breach
+            features=Custom(context, size=4),
+            rule=rule,
+            hold=HOLD,
+            fallback="old",
+            seed=0,
+        )
+        tally, hazards, fast = Tally(blender.names), 0.0, 0.0
+        world = SpeedLimit(gymnasium.make(f"blendctl/{WORLD}-v0"))
+        for record in run(world, blender, episodes=episodes, seed=0):
+            tally.add(record)
+            hazards -= float(record.feedback[1])
+            fast -= float(record.feedback[2])
+        told = tally.summary() | {"hazards_mean": hazards / episodes, "speed_mean": fast / episodes}
+        results[title] = told
+        shares = "  ".join(f"{100 * share:3.0f}%" for share in told["arm_share"].values())
+        figures = f"{told['return_mean']:>8.1f}{told['hazards_mean']:>9.1f}{told['speed_mean']:>8.1f}"
+        print(f"{title:<9}{figures}   {shares}")
+    return results
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--episodes", type=int, default=6)
+    main(parser.parse_args().episodes)

@@ -1,0 +1,49 @@
+"""The examples run, and show what they say they show."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "examples"
+
+
+def example(name):
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_two_sb3_policies_are_trained_and_blended(capsys):
+    pytest.importorskip("stable_baselines3")
+    results = example("two_sb3_policies").main(train_steps=1024, episodes=2)
+    assert results["fast"]["arm_share"] == {"fast": 1.0, "safe": 0.0}
+    assert set(results["blended"]["arm_share"]) == {"fast", "safe"}
+    assert 0 < results["blended"]["steps"] <= 400
+    assert "blended" in capsys.readouterr().out
+
+
+def test_a_classical_and_a_learned_controller_meet_between_their_costs():
+    results = example("classical_and_learned").main(episodes=3)
+    alone = results["network"], results["field"]
+    blended = results["blended"]
+    assert alone[1]["return_mean"] < blended["return_mean"]
+    assert blended["cost_mean"] < alone[0]["cost_mean"]
+    assert all(share > 0.02 for share in blended["arm_share"].values())
+
+
+def test_a_new_requirement_is_met_without_training_anew():
+    results = example("new_requirement").main(episodes=2)
+    old, new, blended = results["old"], results["new"], results["blended"]
+    assert blended["speed_mean"] < 0.25 * old["speed_mean"], "the new requirement"
+    assert blended["hazards_mean"] < new["hazards_mean"], "the old one"
+    assert blended["return_mean"] > new["return_mean"]
+
+
+def test_every_example_is_listed_where_readers_look():
+    names = {path.stem for path in FOLDER.glob("*.py")}
+    assert len(names) == 3
+    readme = (FOLDER.parent / "README.md").read_text(encoding="utf-8")
+    for name in names:
+        assert f"examples/{name}.py" in readme
