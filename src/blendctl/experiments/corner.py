@@ -51,9 +51,11 @@ class Corner:
             return None
         told = []
         if not gain > 0:
-            told.append(f"the performant controller returns no more than the safe one ({gain:+.3g})")
+            returns = f"{self.performant[0]:.4g} against {self.safe[0]:.4g}"
+            told.append(f"the performant controller returns no more than the safe one ({returns})")
         if not price > 0:
-            told.append(f"the safe controller costs no less than the performant one ({-price:+.3g})")
+            costs = f"{self.safe[1]:.4g} against {self.performant[1]:.4g}"
+            told.append(f"the safe controller costs no less than the performant one ({costs})")
         return f"no corner: {' and '.join(told)}"
 
     def score(self, returns: ArrayLike, costs: ArrayLike) -> FloatArray:

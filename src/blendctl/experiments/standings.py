@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -160,15 +159,3 @@ def _means(points: FloatArray, performant: FloatArray, safe: FloatArray) -> dict
         "corner_score_ci95": score.interval,
         "corner_score_reason": score.reason,
     }
-
-
-def describe_parameters(settings: Sequence[Mapping[str, Any]]) -> str:
-    """Say settings in a few words: "threshold 4" or "threshold 4 or 8".
-
-    >>> describe_parameters([{"threshold": 4.0, "hold": 1}, {"threshold": 8.0, "hold": 1}])
-    'threshold 4 or 8'
-    """
-    if len(settings) < 2:
-        return ", ".join(f"{name} {value:g}" for name, value in (settings[0] if settings else {}).items())
-    changing = [name for name in settings[0] if len({json.dumps(s[name]) for s in settings}) > 1]
-    return ", ".join(f"{name} {' or '.join(f'{s[name]:g}' for s in settings)}" for name in changing)

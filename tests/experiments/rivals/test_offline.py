@@ -52,6 +52,11 @@ def test_too_short_a_log_is_told():
     log = Log(np.ones((4, 1)), np.zeros(4, np.intp), np.ones((4, 2)), np.ones((4, 1)), 0.9)
     with pytest.raises(InputError, match="drove only 4 logged windows"):
         fit(log, arms=1, every=5, cost_weight=0.1, ridge=0.1)
+    worlds = open_worlds("PointGoal1", 1, steps=8)
+    controllers = [open_controller("stop", world="PointGoal1")] * 2
+    with pytest.raises(InputError, match="too short for windows of 20"):
+        log_drives(worlds, controllers, seed=0, every=20, discount=0.9, steps=8)
+    worlds.close()
 
 
 def test_states_are_described_by_what_the_controllers_know():

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from blendctl.controllers import Controller
 from blendctl.envs import VectorWorld
+from blendctl.errors import InputError
 from blendctl.experiments.rivals.views import describe_states
 
 __all__ = ["Log", "log_drives"]
@@ -73,5 +74,7 @@ def log_drives(
         brought = np.stack([powers @ values[t : t + every, same] for values in (reward, cost)], axis=1)
         later = states[(t + every) // stride][same]
         found.append((states[t // stride][same], drivers[t, same], brought, later))
+    if not found:
+        raise InputError(f"episodes of {steps} steps are too short for windows of {every}; log longer ones")
     state, arm, brought, after = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return Log(state, arm, brought, after, discount)
