@@ -8,6 +8,7 @@ import pytest
 from blendctl.errors import FileFormatError, InputError
 from blendctl.experiments import Result, Store, Unit
 from blendctl.experiments.store import decode, encode
+from blendctl.experiments.units import perform
 
 SQUARE = "small_units:square"
 
@@ -87,3 +88,16 @@ def test_run_json_tells_every_session(tmp_path):
     assert [s["command"] for s in run["sessions"]] == ["blendctl compare", "blendctl compare again"]
     assert run["sessions"][1]["units"] == 3
     assert {"blendctl", "mujoco", "numpy"} <= run["sessions"][0]["versions"].keys()
+
+
+def test_a_worker_in_another_directory_finds_the_controllers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "drive.py").write_text("def drive(observation): return [0, 0]\n")
+    unit = Unit(SQUARE, {"number": 2, "controllers": ["drive.py:drive", "PointGoal1/ppo", "stop"]})
+    order = json.loads(unit.order())
+    assert order["parameters"]["controllers"] == [f"{tmp_path}/drive.py:drive", "PointGoal1/ppo", "stop"]
+    monkeypatch.chdir("/")
+    assert perform(unit.order(), None).values["sum"] == 4
+    (tmp_path / "drive.py").write_text("def drive(observation): return [1, 1]\n")
+    with pytest.raises(InputError, match="another file here"):
+        perform(unit.order(), None)

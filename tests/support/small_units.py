@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -11,9 +12,20 @@ from blendctl.errors import InputError
 from blendctl.experiments import Result, unit_kind
 
 
+def _machine():
+    """Tell which of Ray's machines this is."""
+    if "ray" not in sys.modules:
+        return "none"
+    import ray
+
+    return ray.util.get_node_ip_address()
+
+
 @unit_kind(version=1)
 def square(parameters, before):
     """Square a number, add what came before; optionally slowly, or dying or failing on the way."""
+    if "mark" in parameters:
+        (Path(parameters["mark"]) / f"{parameters['number']}-on-{_machine()}").touch()
     time.sleep(parameters.get("seconds", 0.0))
     if "die_once" in parameters:
         mark = Path(parameters["die_once"])

@@ -84,10 +84,11 @@ def reproduce(
     **options: Any,
 ) -> None:
     """Run the paper's experiment: performant, safe and blended controller on the same seeds, figure and verdict."""
-    from blendctl.experiments.engines import UnitsFailed
+    from blendctl.experiments.engines import UnitsFailed, make_engine
     from blendctl.experiments.reproduce import Reproduction
     from blendctl.experiments.store import Store
 
+    make_engine(engine, workers=workers, address=address)  # refuses before anything is written
     settings = _settings(worlds, controllers, options)
     command = command_as_typed(click.get_current_context())
     store = Store(out, "reproduce", identity=settings.identity(), command=command)
@@ -138,7 +139,7 @@ def _settings(worlds: tuple[str, ...], controllers: tuple[str, ...], options: di
     chosen = preset["options"] | {name: options[name] for name in bandit if options[name] is not None}
     options_from(2, 2, dict(chosen))  # refuses what is not allowed before anything runs
     return Settings(
-        worlds=dict(pair_of(name, controllers) for name in names),
+        worlds=dict(pair_of(name, controllers, features=options["features"]) for name in names),
         seed=options["seed"],
         traces=options["traces"],
         data_points=options["data_points"] or SCALES[options["scale"]],

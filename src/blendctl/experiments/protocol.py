@@ -19,6 +19,7 @@ from blendctl.controllers import Controller, open_controller, zoo_names
 from blendctl.envs.catalog import find_task, short_name
 from blendctl.errors import InputError, did_you_mean
 from blendctl.experiments.units import Unit
+from blendctl.features import as_feature
 
 __all__ = [
     "PAIRS",
@@ -120,8 +121,10 @@ def noise_seed(seed: int, trace: int, data_point: int, role: str) -> int:
     return int(np.random.SeedSequence(key).generate_state(1)[0])
 
 
-def pair_of(world: str, given: tuple[str, ...] = ()) -> tuple[str, tuple[str, str]]:
-    """Give a world's short name and its performant and safe controller, which must fit it."""
+def pair_of(
+    world: str, given: tuple[str, ...] = (), *, features: str | None = None
+) -> tuple[str, tuple[str, str]]:
+    """Give a world's short name and its performant and safe controller, which must fit it, and bring the features."""
     task, place = find_task(world), short_name(world)  # an unknown world is told with those that are known
     if len(given) not in (0, 2):
         raise InputError(f"expected two controllers, performant and safe, actually: {', '.join(given)}")
@@ -139,11 +142,20 @@ def pair_of(world: str, given: tuple[str, ...] = ()) -> tuple[str, tuple[str, st
     from blendctl.envs import VectorWorld
 
     worlds = VectorWorld(task, 1, threads=1)
+    drivers = [open_controller(spec, world=place) for spec in pair]
     try:
-        for spec in pair:
-            _expect_fit(open_controller(spec, world=place), worlds)
+        for driver in drivers:
+            _expect_fit(driver, worlds)
     finally:
         worlds.close()
+    if features in FEATURES:
+        try:
+            as_feature(features, drivers).bind(drivers, objectives=2)
+        except InputError as error:
+            told = str(error).partition(";")[0]
+            raise InputError(
+                f"{told}; without them: --features one-hot, which tells the arms apart"
+            ) from error
     return place, (pair[0], pair[1])
 
 

@@ -79,8 +79,11 @@ class Unit:
         object.__setattr__(self, "key", hashlib.sha256(_canonical(content)).hexdigest()[:32])
 
     def order(self) -> bytes:
-        """Give what a worker needs to know, as JSON."""
-        told = {"kind": self.kind, "parameters": dict(self.parameters), "digests": self.digests}
+        """Give what a worker needs to know, as JSON; it may run in another directory, so files get their whole path."""
+        parameters = dict(self.parameters)
+        if "controllers" in parameters:
+            parameters["controllers"] = [_whole_path(str(spec)) for spec in parameters["controllers"]]
+        told = {"kind": self.kind, "parameters": parameters, "digests": self.digests}
         return _canonical(told | {"version": version_of(self.kind)})
 
 
@@ -138,6 +141,16 @@ def controller_digest(spec: str) -> str:
     except OSError:
         return spec
     return _digest(str(path), stat.st_mtime_ns, stat.st_size)
+
+
+def _whole_path(spec: str) -> str:
+    """Make a file's path absolute; names from the zoo, addresses and modules stay as they are."""
+    from blendctl.controllers.library import zoo_names
+
+    file, colon, name = spec.rpartition(":")
+    if colon and Path(file).is_file():
+        return f"{Path(file).resolve()}:{name}"
+    return str(Path(spec).resolve()) if Path(spec).exists() and spec not in zoo_names() else spec
 
 
 @functools.lru_cache(maxsize=1024)

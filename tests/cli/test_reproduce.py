@@ -1,0 +1,101 @@
+"""`blendctl reproduce`: from the command to figure, tables and verdict."""
+
+import json
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+from blendctl.cli import command_line
+from blendctl.errors import InputError
+
+SMALL = ("--worlds", "PointGoal1", "--data-points", 2, "--episodes", 2, "--steps", 12, "--engine", "inline")
+
+
+def call(*args):
+    result = CliRunner().invoke(command_line, ["reproduce", *map(str, args)])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    out = tmp_path_factory.mktemp("reproduce") / "out"
+    return out, call(*SMALL, "--out", out)
+
+
+def test_one_command_gives_figure_tables_and_verdict(finished):
+    out, result = finished
+    assert result.exit_code == 0
+    points, episodes = pq.read_table(out / "points.parquet"), pq.read_table(out / "episodes.parquet")
+    assert (points.num_rows, episodes.num_rows) == (8, 16)
+    found = json.loads((out / "verdict.json").read_text())
+    assert found["PointGoal1"]["claims"]["correct_above_random"].keys() >= {"holds", "ci95", "confidence"}
+    with Image.open(out / "figure.png") as figure:
+        assert min(figure.size) > 600
+    assert (out / "figure.pdf").read_bytes().startswith(b"%PDF")
+    assert b"<svg" in (out / "figure.svg").read_bytes()
+    session = json.loads((out / "run.json").read_text())["sessions"][0]
+    assert "reproduce --worlds PointGoal1 --data-points 2" in session["command"]
+    assert session["milliseconds_per_iteration"]["PointGoal1"]["paper"] == 2.0
+
+
+def test_the_verdict_is_printed_in_plain_words(finished):
+    text = finished[1].stdout
+    assert "the blended controller" in text
+    assert "those of random switching" in text
+    assert "the paper's took 2 ms" in text
+
+
+def test_a_second_call_runs_nothing_and_finds_the_same(finished, tmp_path):
+    out, _ = finished
+    before = (out / "points.parquet").read_bytes()
+    told = tmp_path / "verdict.json"
+    result = call(*SMALL, "--out", out, "--json", told)
+    assert result.exit_code == 0
+    assert (out / "points.parquet").read_bytes() == before
+    assert json.loads(told.read_text()) == json.loads((out / "verdict.json").read_text())
+
+
+def test_another_seed_in_the_same_directory_is_refused(finished):
+    out, _ = finished
+    with pytest.raises(InputError, match="seed 0 there, 1 now"):
+        call(*SMALL, "--seed", 1, "--out", out)
+
+
+def test_wrong_options_are_told_before_anything_is_written(tmp_path):
+    out = tmp_path / "out"
+    with pytest.raises(InputError, match='did you mean "PointGoal1"'):
+        call("--worlds", "PointGaol1", "--out", out)
+    with pytest.raises(InputError, match="--controllers are for a single world"):
+        call("--controllers", "pure-pursuit", "stop", "--out", out)
+    with pytest.raises(InputError, match="regularization must be >= max"):
+        call("--worlds", "PointGoal1", "--regularization", 0.5, "--out", out)
+    with pytest.raises(InputError, match="brings no context networks"):
+        call(*SMALL, "--controllers", "pure-pursuit", "stop", "--out", out)
+    with pytest.raises(InputError, match="there is no engine"):
+        call(*SMALL, "--engine", "threads", "--out", out)
+    assert not out.exists()
+
+
+def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path):
+    script = (
+        "import os, signal\n"
+        "from blendctl.experiments import reproduce\n"
+        "write = reproduce.Reproduction._write_tables\n"
+        "def once(self):\n"
+        "    write(self)\n"
+        "    signal.raise_signal(signal.SIGINT)\n"
+        "reproduce.Reproduction._write_tables = once\n"
+        "from blendctl.cli import main\n"
+        f"main(['reproduce', *{[str(word) for word in SMALL]!r}, '--out', {str(tmp_path)!r}])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 130, done.stderr
+    assert "the same command goes on from there" in done.stderr
+    assert f"--out {tmp_path}" in done.stderr
+    assert len(list((tmp_path / "units").iterdir())) == 1

@@ -1,0 +1,106 @@
+"""Ray: many machines, the same bits, and a node that dies is nothing but time lost."""
+
+import socket
+import sys
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+pytest.importorskip("ray")
+
+from blendctl.errors import StateError
+from blendctl.experiments import Store, Unit, run_units
+from blendctl.experiments.protocol import Settings, plan
+
+SQUARE = "small_units:square"
+HEAD, OTHER = "127.0.0.2", "127.0.0.3"  # two machines, as far as Ray can tell; both are loopback
+
+
+def store_in(path):
+    return Store(path, "mixed", identity={})
+
+
+def mixed_units(marks):
+    """A chain and independent units of the real experiment, and some that take their time."""
+    settings = Settings(
+        worlds={"PointGoal1": ("PointGoal1/ppo", "PointGoal1/ppo-lagrangian")},
+        data_points=2,
+        episodes=2,
+        steps=10,
+    )
+    slow = [Unit(SQUARE, {"number": n, "seconds": 0.7, "mark": str(marks)}) for n in range(8)]
+    return [*slow, *plan(settings)[0]]
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    from ray.cluster_utils import Cluster
+
+    # a dead machine refuses connections at once, a slow one may take its time
+    health = {
+        "health_check_initial_delay_ms": 0,
+        "health_check_period_ms": 500,
+        "health_check_failure_threshold": 3,
+        "health_check_timeout_ms": 20_000,
+    }
+    head = {"num_cpus": 1, "include_dashboard": False, "node_ip_address": HEAD, "_system_config": health}
+    made = Cluster(initialize_head=True, head_node_args=head)
+    yield made
+    made.shutdown()
+
+
+@contextmanager
+def killed_when_at_work(cluster, node, marks):
+    """Kill a node as soon as a unit is under way there."""
+    over, killed = threading.Event(), []
+
+    def watch():
+        while not over.is_set() and not killed:
+            if list(marks.glob(f"*-on-{OTHER}")):
+                cluster.remove_node(node, allow_graceful=False)
+                killed.append(node)
+            over.wait(0.02)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    assert killed, "nothing ever ran on the other node"
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs all of 127.0.0.0/8")
+def test_a_node_killed_mid_run_changes_nothing_of_the_result(cluster, tmp_path):
+    node = cluster.add_node(num_cpus=1, node_ip_address=OTHER)
+    units, events = mixed_units(tmp_path), []
+    with killed_when_at_work(cluster, node, tmp_path):
+        running = run_units(
+            units,
+            store=store_in(tmp_path / "ray"),
+            engine="ray",
+            address=cluster.address,
+            progress=events.append,
+        )
+        found = {f.unit.key: f.result for f in running}
+    assert "lost" in {event.what for event in events}
+    here = {
+        f.unit.key: f.result for f in run_units(units, store=store_in(tmp_path / "here"), engine="inline")
+    }
+    assert found.keys() == here.keys()
+    assert all(found[key].same_as(here[key]) for key in here)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_cluster_that_is_not_there_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("blendctl.experiments.ray_engine.PATIENCE", 3)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    units = [Unit(SQUARE, {"number": 1})]
+    with pytest.raises(StateError, match=r"the Ray cluster at 127.0.0.1:\d+ cannot be reached .* is kept"):
+        list(run_units(units, store=store_in(tmp_path), engine="ray", address=address))
