@@ -36,6 +36,8 @@ def mixed_units(marks):
 @pytest.fixture
 def cluster(monkeypatch):
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_worker_niceness", "0")
+    monkeypatch.setenv("RAY_gcs_rpc_server_reconnect_timeout_s", "5")
     from ray.cluster_utils import Cluster
 
     # a dead machine refuses connections at once, a slow one may take its time
@@ -93,6 +95,18 @@ def test_a_node_killed_mid_run_changes_nothing_of_the_result(cluster, tmp_path):
     }
     assert found.keys() == here.keys()
     assert all(found[key].same_as(here[key]) for key in here)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs all of 127.0.0.0/8")
+def test_a_cluster_that_is_lost_is_told_and_what_is_finished_is_kept(cluster, tmp_path):
+    units = [Unit(SQUARE, {"number": n, "seconds": 0.5}) for n in range(6)]
+    running = run_units(units, store=store_in(tmp_path), engine="ray", address=cluster.address)
+    first = next(running)
+    cluster.shutdown()
+    with pytest.raises(StateError, match=r"the Ray cluster at 127.0.0.2:\d+ .*was lost.* is kept"):
+        list(running)
+    assert store_in(tmp_path).get(first.unit) is not None
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")

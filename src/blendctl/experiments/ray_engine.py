@@ -99,7 +99,10 @@ class RayEngine:
 def _bridge(pipe: Connection, address: str | None, workers: int) -> None:
     """Pass tasks to Ray and answers back, until the pipe ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if not os.environ.get("BLENDCTL_DEBUG"):
+        _silence()
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # what runs here is nobody else's business
+    os.environ.setdefault("RAY_worker_niceness", "0")  # these workers are what the machine is for
     if address is None or address.startswith(("127.0.0.1:", "localhost:")):
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # Ray's word for: loopback stays loopback
     import ray
@@ -117,6 +120,14 @@ def _bridge(pipe: Connection, address: str | None, workers: int) -> None:
         pipe.send(("error", f"{type(error).__name__}: {error}".splitlines()[0]))
     finally:
         ray.shutdown()
+
+
+def _silence() -> None:
+    """Let Ray talk to nobody: what matters comes through the pipe, and the terminal belongs to the progress."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
+    os.close(nowhere)
 
 
 def _connect(ray: Any, address: str | None, workers: int) -> None:
