@@ -1,0 +1,74 @@
+"""What stands in the pages is true: pictures and commands are up to date, links lead somewhere, the site builds."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [*ROOT.glob("*.md"), *DOCS.glob("*.md")]
+
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_commands_is_what_the_commands_say():
+    written = (DOCS / "commands.md").read_text(encoding="utf-8")
+    assert written == script("commands").page(), "run: python docs/commands.py"
+
+
+def test_pictures_are_what_their_script_draws_small_and_readable():
+    for name, draw in script("pictures").PICTURES.items():
+        file = DOCS / "pictures" / f"{name}.svg"
+        text = file.read_text(encoding="utf-8")
+        assert text == draw().svg(), "run: python docs/pictures.py"
+        assert len(text) < 8_000
+        assert "prefers-color-scheme:dark" in text
+        root = xml.fromstring(text)
+        assert [node for node in root.iter() if node.tag.endswith("}text")], "text is text"
+        assert root.find("{http://www.w3.org/2000/svg}title").text
+        assert name in (DOCS / "concepts.md").read_text(encoding="utf-8")
+
+
+def test_the_film_can_be_made_again_and_is_small(tmp_path):
+    script("film").film(tmp_path / "blend.gif", steps=20)
+    assert (tmp_path / "blend.gif").read_bytes().startswith(b"GIF89a")
+    assert (DOCS / "pictures" / "blend.gif").stat().st_size < 1_000_000
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files_that_are_there(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if not re.match(r"https?:|#", target):
+            assert (page.parent / target.partition("#")[0]).exists(), f"{page.name}: {target}"
+
+
+def test_pages_are_named_in_the_contents_of_the_site():
+    contents = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in DOCS.glob("*.md"):
+        assert page.name in contents, page.name
+
+
+def test_the_site_builds_without_a_warning_and_asks_nothing_of_others(tmp_path):
+    pytest.importorskip("mkdocs")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for page in ("index", "concepts", "commands", "api", "architecture", "safety"):
+        assert (tmp_path / f"{page}.html").stat().st_size > 3_000
+    assert "Blender" in (tmp_path / "api.html").read_text(encoding="utf-8")
+    for file in tmp_path.glob("*.html"):
+        text = file.read_text(encoding="utf-8")
+        assert not re.findall(r'<(?:script|link)[^>]+(?:src|href)="https?://[^"]+\.(?:js|css)', text), (
+            file.name
+        )
