@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from websockets.sync.client import connect
@@ -42,7 +43,9 @@ class Browser:
                 raise RuntimeError(f"Chromium did not start:\n{Path(self.log.name).read_text()[-2000:]}")
             time.sleep(0.05)
         port, path = port_file.read_text().split("\n")[:2]
-        self.socket = connect(f"ws://127.0.0.1:{port}{path}", max_size=None, open_timeout=60)
+        self.open_things = ExitStack()
+        address = f"ws://127.0.0.1:{port}{path}"
+        self.socket = self.open_things.enter_context(connect(address, max_size=None, open_timeout=60))
         self.numbers = itertools.count(1)
         self.events = []
 
@@ -51,7 +54,7 @@ class Browser:
         message = {"id": number, "method": method, "params": params}
         self.socket.send(json.dumps(message | ({"sessionId": session} if session else {})))
         while True:
-            answer = json.loads(self.socket.recv(timeout=60))
+            answer = json.loads(self.socket.recv(timeout=120))
             if answer.get("id") == number:
                 if "error" in answer:
                     raise RuntimeError(f"{method}: {answer['error']}")
@@ -59,7 +62,7 @@ class Browser:
             self.events.append(answer)
 
     def close(self):
-        self.socket.close()
+        self.open_things.close()
         self.process.terminate()
         self.process.wait(30)
         self.log.close()
@@ -108,7 +111,7 @@ class Page:
             raise RuntimeError(str(result["exceptionDetails"]))
         return result["result"].get("value")
 
-    def wait(self, expression, seconds=60):
+    def wait(self, expression, seconds=120):
         deadline = time.monotonic() + seconds
         while not self.run(f"Boolean({expression})"):
             if time.monotonic() > deadline:

@@ -41,6 +41,7 @@ PAIRS = {
 )  # fmt: skip
 @click.option("--names", multiple=True, help="What to call them.  [from the controllers]")
 @click.option("--episodes", type=click.IntRange(1), default=5, show_default=True, help="Whole episodes.")
+@click.option("--steps", type=click.IntRange(1), help="Longest episode.  [the world's own]")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Episode i has seed + i.")
 @click.option(
     "--out",
@@ -95,6 +96,7 @@ def blend(
     controllers: tuple[str, ...],
     names: tuple[str, ...],
     episodes: int,
+    steps: int | None,
     seed: int,
     out: Path | None,
     json_file: Path | None,
@@ -136,7 +138,9 @@ def blend(
         write_atomically(out / "run.json", _json_bytes(summary | about | plan))
     recorder = None if out is None else Recorder(out / "record", overwrite=True)
     blender = Blender(drivers, called, seed=seed, record=recorder, **settings)
-    with Stand(world, called, episodes=episodes, seed=seed, counterfactual=counterfactual) as stand:
+    with Stand(
+        world, called, episodes=episodes, steps=steps, seed=seed, counterfactual=counterfactual
+    ) as stand:
         if live:
             click.echo(f"live: {stand.go_live(port, objectives=list(blender.objectives.names))}", err=True)
             if open_page:

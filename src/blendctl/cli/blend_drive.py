@@ -17,10 +17,17 @@ class Stand:
     """Where drives of one command are watched from; what they have in common."""
 
     def __init__(
-        self, world: str, names: list[str], *, episodes: int, seed: int, counterfactual: bool
+        self,
+        world: str,
+        names: list[str],
+        *,
+        episodes: int,
+        steps: int | None,
+        seed: int,
+        counterfactual: bool,
     ) -> None:
         self.world, self.names = world, names
-        self.episodes, self.seed = episodes, seed
+        self.episodes, self.steps, self.seed = episodes, steps, seed
         self.counterfactual = counterfactual
         self.live: LiveView | None = None
 
@@ -46,23 +53,20 @@ class Stand:
 
 def drive(stand: Stand, blender: Blender, *, title: str, track: Path | None = None) -> dict[str, Any]:
     """Drive, and give the summary; `track` is where poses go."""
-    import gymnasium
-
     from blendctl.blender import run
     from blendctl.blender.tally import Tally
     from blendctl.cli.blend_display import watch
-    from blendctl.envs import find_task
+    from blendctl.envs import SingleWorld
     from blendctl.envs.catalog import short_name
-    from blendctl.envs.registration import world_id
     from blendctl.reports.track import Tracker
 
     tally = Tally(blender.names)
-    total = stand.episodes * find_task(stand.world).max_episode_steps
     with ExitStack() as stack:
         stack.enter_context(blender)
-        world = gymnasium.make(world_id(short_name(stand.world)))
+        world = SingleWorld(short_name(stand.world), max_episode_steps=stand.steps)
         tracker = Tracker(world, track, theta=lambda: blender.bandit.theta, live=stand.live is not None)
         stack.callback(tracker.close)
+        total = stand.episodes * world.batch.plan.max_steps
         hint = f"live: {stand.url}" if stand.live is not None else ""
         show = stack.enter_context(watch(title, names=stand.names, total=total, hint=hint))
         publish = None if stand.live is None else stand.live.follow(title, tracker)

@@ -144,7 +144,7 @@ class LiveView:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    allow_reuse_address = True
+    allow_reuse_address = False
 
     def __init__(self, address: tuple[str, int], view: LiveView) -> None:
         self.view = view

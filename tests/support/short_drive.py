@@ -1,0 +1,15 @@
+"""A short blend of two classical controllers, as `blendctl blend` leaves it behind."""
+
+import pytest
+
+from blendctl.cli import main
+
+
+def blend_to(folder, *more, names=("bold", "wary"), episodes=2, steps=150, seed=8):
+    """Run the command; the world is PointGoal1, in which both controllers cost now and then."""
+    words = ["blend", "PointGoal1", "--controllers", "pure-pursuit", "potential-field", "--names", *names]
+    words += ["--episodes", episodes, "--steps", steps, "--seed", seed, "--out", folder, *more]
+    with pytest.raises(SystemExit) as stopped:
+        main([str(word) for word in words])
+    assert stopped.value.code == 0
+    return folder
