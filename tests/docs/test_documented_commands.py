@@ -8,6 +8,7 @@ import click
 import pytest
 
 from blendctl.cli import command_line, main
+from blendctl.controllers.library import controller_file
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -60,7 +61,11 @@ def desk(tmp_path, monkeypatch):
     for name in ("recordings", "tests/data/recordings"):
         folder = tmp_path / name
         folder.mkdir(parents=True)
-        (folder / "SafetyPointGoal1-v0.npz").symlink_to(recordings / "SafetyPointGoal1-v0.npz")
+        for file in recordings.glob("SafetyPointGoal1-v0.*"):
+            (folder / file.name).symlink_to(file)
+    run = tmp_path / "runs" / "PointGoal1-ppo-s0"
+    run.mkdir(parents=True)
+    (run / "controller.safetensors").symlink_to(controller_file("PointGoal1/ppo"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
