@@ -1,9 +1,12 @@
 """Ray: many machines, the same bits, and a node that dies is nothing but time lost."""
 
+import os
+import signal
 import socket
 import sys
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -53,6 +56,16 @@ def cluster(monkeypatch):
     made.shutdown()
 
 
+def pull_the_plug(node):
+    """Kill all of a node at once, its workers too, as if its machine had lost power."""
+    raylets = [info.process.pid for info in node.all_processes["raylet"]]
+    stats = [path.read_text() for path in Path("/proc").glob("[0-9]*/stat")]
+    parents = {int(text.split()[0]): int(text.rpartition(")")[2].split()[1]) for text in stats}
+    workers = [pid for pid, parent in parents.items() if parent in raylets]
+    for pid in raylets + workers:
+        os.kill(pid, signal.SIGKILL)
+
+
 @contextmanager
 def killed_when_at_work(cluster, node, marks):
     """Kill a node as soon as a unit is under way there."""
@@ -61,7 +74,7 @@ def killed_when_at_work(cluster, node, marks):
     def watch():
         while not over.is_set() and not killed:
             if list(marks.glob(f"*-on-{OTHER}")):
-                cluster.remove_node(node, allow_graceful=False)
+                pull_the_plug(node)
                 killed.append(node)
             over.wait(0.02)
 
@@ -73,6 +86,7 @@ def killed_when_at_work(cluster, node, marks):
         over.set()
         thread.join()
     assert killed, "nothing ever ran on the other node"
+    cluster.remove_node(node, allow_graceful=False)
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")

@@ -9,7 +9,7 @@ import pytest
 from blendctl.controllers import open_controller
 from blendctl.envs import SingleWorld
 from blendctl.experiments import Store
-from blendctl.experiments.blended import blended, unpack_learner
+from blendctl.experiments.blended import blended, pack_learner, unpack_learner
 from blendctl.experiments.lockstep import lockstep
 from blendctl.experiments.protocol import AUTHORS, Settings, plan
 from blendctl.experiments.reproduce import Reproduction
@@ -109,6 +109,8 @@ def test_a_chain_hands_on_its_learner():
     assert alone.values["stage"] == 30
     assert not two.same_as(alone)
     assert unpack_learner(two.values["learner"]).theta.tolist() == two.values["theta"]
+    for _ in range(5):  # saving it does not depend on chance
+        assert pack_learner(unpack_learner(two.values["learner"])) == two.values["learner"]
 
 
 def test_the_authors_way_differs():

@@ -94,10 +94,14 @@ def test_a_worker_in_another_directory_finds_the_controllers(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     (tmp_path / "drive.py").write_text("def drive(observation): return [0, 0]\n")
     unit = Unit(SQUARE, {"number": 2, "controllers": ["drive.py:drive", "PointGoal1/ppo", "stop"]})
-    order = json.loads(unit.order())
-    assert order["parameters"]["controllers"] == [f"{tmp_path}/drive.py:drive", "PointGoal1/ppo", "stop"]
+    order = unit.order()
+    assert json.loads(order)["parameters"]["controllers"] == [
+        f"{tmp_path}/drive.py:drive",
+        "PointGoal1/ppo",
+        "stop",
+    ]
     monkeypatch.chdir("/")
-    assert perform(unit.order(), None).values["sum"] == 4
+    assert perform(order, None).values["sum"] == 4
     (tmp_path / "drive.py").write_text("def drive(observation): return [1, 1]\n")
     with pytest.raises(InputError, match="another file here"):
-        perform(unit.order(), None)
+        perform(order, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import tempfile
 import time
 from collections.abc import Mapping
@@ -146,11 +147,19 @@ class Gather:
 
 
 def pack_learner(bandit: BlendingBandit) -> str:
-    """Give a learner as text that JSON can hold."""
+    """Give a learner as text that JSON can hold, the same text for the same learner."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "learner.safetensors"
         bandit.save(path)
-        return base64.b64encode(path.read_bytes()).decode()
+        return base64.b64encode(_in_order(path.read_bytes())).decode()
+
+
+def _in_order(data: bytes) -> bytes:
+    """Sort the header of a safetensors file: its writer leaves the order of the metadata to chance."""
+    end = 8 + int.from_bytes(data[:8], "little")
+    header = json.dumps(json.loads(data[8:end]), sort_keys=True, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)  # the numbers stay aligned
+    return len(header).to_bytes(8, "little") + header + data[end:]
 
 
 def unpack_learner(text: str) -> BlendingBandit:
