@@ -1,5 +1,6 @@
 """What holds for every command: an example that parses, help in sentences, JSON where a script wants it."""
 
+import contextlib
 import json
 import re
 import shlex
@@ -43,7 +44,8 @@ def test_every_command_has_help_and_an_example_that_parses(name, tmp_path, monke
             if not word.startswith("-") and re.fullmatch(r"[\w-]+(/[\w-]+)?", word) and "/" in word:
                 (tmp_path / word).mkdir(parents=True, exist_ok=True)
         (tmp_path / "recordings").mkdir(exist_ok=True)
-        command.make_context(name, words)  # raises if an option is unknown or a value is not allowed
+        with contextlib.suppress(click.exceptions.Exit):  # an option that answers at once, such as --list
+            command.make_context(name, words)  # raises if an option is unknown or a value is not allowed
 
 
 @pytest.mark.parametrize("name", EVERY)
