@@ -21,7 +21,7 @@ def command_as_typed(ctx: click.Context) -> str:
     ... @click.pass_context
     ... def fly(ctx, where, high, speed):
     ...     print(command_as_typed(ctx))
-    >>> fly.main(["to the moon", "--low"], standalone_mode=False)
+    >>> fly.main(["to the moon", "--low"], prog_name="fly", standalone_mode=False)
     fly 'to the moon' --low
     """
     words = ctx.command_path.split()

@@ -126,7 +126,7 @@ def blend(
     Blender(drivers, called, seed=seed, **settings).close()  # refuses before an older record makes room
     summary: dict[str, Any] = {"world": world, "controllers": list(team), "names": called, "seed": seed}
     about = {
-        "kind": "blend",
+        "experiment": "blend",
         "command": command_as_typed(click.get_current_context()),
         "versions": versions("numpy", "numba", "mujoco", "gymnasium"),
         "options": {name: _plain(value) for name, value in settings.items()},

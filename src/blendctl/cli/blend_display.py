@@ -29,7 +29,7 @@ def sparkline(values: list[float], *, highest: float) -> str:
     ' ▁▄█'
     """
     tallest = len(_HEIGHTS) - 1
-    bars = [min(max(int(tallest * value / highest), int(value > 0)), tallest) for value in values]
+    bars = [min(max(round(tallest * value / highest), int(value > 0)), tallest) for value in values]
     return "".join(_HEIGHTS[bar] for bar in bars)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from blendctl.reports.blend_page import blend_page
 from blendctl.reports.folder import look_into
 from blendctl.reports.page_file import page_html
+from blendctl.reports.reproduce_page import reproduce_page
 
 __all__ = ["build_report"]
 
@@ -19,4 +20,5 @@ def build_report(run: str | Path, *, replays: int = REPLAYS) -> str:
     A run that did not end gets a page of what is there, with a banner.
     """
     folder = look_into(run)
-    return page_html(blend_page(folder, replays=replays))
+    data = reproduce_page(folder) if folder.kind == "reproduce" else blend_page(folder, replays=replays)
+    return page_html(data)

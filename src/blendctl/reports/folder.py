@@ -38,9 +38,10 @@ def look_into(path: str | Path) -> Folder:
     about, summary = read_json(folder / "run.json"), read_json(folder / "summary.json")
     points = folder / "points.parquet"
     missing: list[str] = []
-    if points.is_file() or (folder / "episodes.parquet").is_file() or (folder / "verdict.json").is_file():
+    experiment = about.get("experiment")
+    if experiment == "reproduce" or (experiment is None and points.is_file()):
         return Folder(folder, "reproduce", read_json(folder / "verdict.json"), about, record, [], missing)
-    if "names" not in summary | about and not record:
+    if experiment not in (None, "blend") or ("names" not in summary | about and not record):
         inside = ", ".join(sorted(entry.name for entry in folder.iterdir())[:8]) or "nothing"
         raise FileFormatError(
             f"{folder} is no output of `blendctl blend` or `blendctl reproduce`: expected record/ and summary.json, "

@@ -91,8 +91,7 @@ class LiveView:
         if self._over:
             return
         self.catch_up()
-        banner = ["The drive is over; this page keeps what it has seen."]
-        self._tell("end", {"verdict": "The drive is over.", "banner": banner})
+        self._tell("end", {"verdict": "The drive is over; this page keeps what it has seen.", "banner": []})
         with self._news:
             self._over = True
             self._news.notify_all()

@@ -20,7 +20,7 @@ function drawn(tag, attributes = {}, ...children) {
 function number(value, digits = 3) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   const size = Math.abs(value);
-  const text = size === 0 ? "0" : size >= 100 ? value.toFixed(0) : size >= 1e-5 ? Number(value.toPrecision(digits)).toFixed(Math.max(0, Math.min(8, digits - 1 - Math.floor(Math.log10(size))))).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "") : value.toExponential(1);
+  const text = size === 0 ? "0" : size >= 100 ? value.toFixed(0) : size >= 1e-4 ? Number(value.toPrecision(digits)).toFixed(Math.max(0, Math.min(8, digits - 1 - Math.floor(Math.log10(size))))).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "") : value.toExponential(1);
   return text.replace("-", "−");
 }
 

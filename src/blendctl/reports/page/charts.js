@@ -34,7 +34,7 @@ function scales(spec) {
   if (spec.kind === "dots") [first, last] = [first - 0.3, last + 0.3];
   if (first === last) [first, last] = [first - 0.5, last + 0.5];
   const x = (value) => EDGE.left + ((value - first) / (last - first)) * (WIDE - EDGE.left - EDGE.right);
-  const plain = (value) => HIGH - EDGE.bottom - ((value - low) / (high - low)) * (HIGH - EDGE.top - EDGE.bottom);
+  const plain = (value) => HIGH - EDGE.bottom - (Math.min(Math.max(value, low), high) - low) / (high - low) * (HIGH - EDGE.top - EDGE.bottom);
   const y = (value) => plain(log ? Math.log10(Math.max(value, 1e-12)) : value);
   return { x, y, low, high, first, last, log };
 }
@@ -46,7 +46,7 @@ function drawAxes(svg, spec, { x, y, low, high, first, last, log }) {
     for (let power = Math.ceil(low); power <= high; power += every) ticks.push(10 ** power);
     if (ticks.length < 2) ticks.push(10 ** low * 1.05, 10 ** high / 1.05);
   } else {
-    const every = niceStep((high - low) / 4);
+    const every = niceStep((high - low) / 5);
     for (let value = Math.ceil(low / every) * every; value <= high + 1e-9; value += every) ticks.push(value);
   }
   for (const value of ticks) {
@@ -112,9 +112,14 @@ function drawSeries(svg, spec, { x, y, log }) {
 function keys(spec) {
   const list = element("div", { class: "keys" });
   for (const line of spec.series) {
-    list.append(element("span", {}, fill(element("i", { class: "swatch line" }), line.color), line.name));
+    list.append(element("span", {}, keySign(line), line.name));
   }
   return list;
+}
+
+function keySign(line) {
+  const sign = element("i", { class: line.dashed ? "swatch dashed" : "swatch line" });
+  return line.dashed ? tint(sign, line.color) : fill(sign, line.color);
 }
 
 function inShort(spec) {
@@ -135,7 +140,7 @@ function addCursor(figure, svg, spec, scale) {
     const rows = spec.series.map((each) => {
       const i = nearest(each.x, where);
       const text = `${each.name} ${number(each.y[i], 4)}${spec.unit}`;
-      return element("span", {}, fill(element("i", { class: "swatch line" }), each.color), text);
+      return element("span", {}, keySign(each), text);
     });
     tip.replaceChildren(element("b", {}, `${spec.x} ${short(where)}`), ...rows);
     tip.hidden = false;

@@ -2,6 +2,7 @@
 function showLead(data) {
   setText(byId("title"), data.title);
   setText(byId("verdict"), data.verdict);
+  byId("claims").replaceChildren(...(data.claims || []).map((text) => element("li", {}, text)));
   byId("banner").replaceChildren(...data.banner.map((text) => element("p", {}, text)));
 }
 
@@ -18,7 +19,7 @@ function showTable(data) {
   }
   const known = (name) => data.table.some((row) => row[name] !== null && row[name] !== undefined);
   const extras = [
-    ["share", "who drove", (row) => row.share.map((share) => `${Math.round(100 * share)}`).join(" / ") + "%"],
+    ["share", "who drove", (row) => (row.share.every((s) => s === null || s === undefined) ? "" : row.share.map((share) => `${Math.round(100 * share)}`).join(" / ") + "%")],
     ["switches", "switches", (row) => (row.switches === null ? "" : row.switches.toLocaleString("en"))],
     ["correct", "correct", (row) => (row.correct === null ? "" : `${fixed(100 * row.correct, 1)}%`)],
     ["loss", "average loss", (row) => (row.loss === null ? "" : number(row.loss))],

@@ -1,0 +1,273 @@
+"""Gather everything that the page of a reproduction shows, as JSON data."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl.errors import FileFormatError
+from blendctl.experiments.verdict import in_words, verdict
+from blendctl.reports.cautions import FEW, LOW
+from blendctl.reports.charts import chart, series
+from blendctl.reports.folder import Folder
+
+__all__ = ["reproduce_page"]
+
+ROLES: dict[str, int | str] = {
+    "performant": 0,
+    "safe": 1,
+    "random": "faint",
+    "blended": "blend",
+}  # and colours
+LARGEST_FIGURE = 3_000_000  # bytes; the page stays under 5 MB
+
+FloatArray = NDArray[np.float64]
+Rows = list[dict[str, Any]]
+
+
+def reproduce_page(folder: Folder) -> dict[str, Any]:
+    """Gather the data of a page from the output of `blendctl reproduce`, finished or not."""
+    points = _read(folder.path / "points.parquet")
+    episodes = _read(folder.path / "episodes.parquet")
+    found: dict[str, Any] = dict(folder.summary) or (verdict(episodes) if episodes is not None else {})
+    found = {world: told for world, told in found.items() if "claims" in told}
+    banner = list(folder.missing)
+    if not folder.summary:
+        banner.append("The experiment did not end, or goes on: this is what is finished so far.")
+    rows: Rows = [] if points is None else points.to_pylist()
+    figure = folder.path / "figure.png"
+    return {
+        "kind": "reproduce",
+        "title": ", ".join(found) or "Nothing is finished yet",
+        "verdict": _sentence(found),
+        "claims": [line for world, told in found.items() for line in in_words(world, told)],
+        "banner": banner,
+        "names": ["performant", "safe"],
+        "objectives": ["reward", "-cost"],
+        "table": _table(found, rows),
+        "table_note": "Means per episode over all data points with their 95% intervals. "
+        "Loss: true maximal loss per step; its bound: what it cannot exceed, on average.",
+        "scenery": None,
+        "episodes": [],
+        "columns": {},
+        "blob": "",
+        "moments": [],
+        "figure": _inline(figure) if figure.is_file() and figure.stat().st_size < LARGEST_FIGURE else None,
+        "figure_words": "Return, cost, correct choices and loss under its bound by data point, a column per world",
+        "charts": [entry for world in found for entry in _charts(world, rows, alone=len(found) == 1)],
+        "cautions": _cautions(found, rows),
+        "provenance": _provenance(folder.about),
+    }
+
+
+def _read(path: Path) -> Any:
+    import pyarrow
+    import pyarrow.parquet
+
+    if not path.is_file():
+        return None
+    try:
+        return pyarrow.parquet.read_table(path)
+    except (pyarrow.ArrowInvalid, OSError) as error:
+        raise FileFormatError(f"{path} is damaged or no Parquet file: {error}") from None
+
+
+def _sentence(found: dict[str, Any]) -> str:
+    if not found:
+        return "No data point is finished yet."
+    parts = []
+    for world, told in found.items():
+        claims = list(told["claims"].values())
+        held = [claim for claim in claims if claim["holds"]]
+        sure = sum(claim["ci95"] is not None and claim["ci95"][0] > 0 for claim in held)
+        known = f"{sure or 'none'} of them beyond chance" if sure < len(held) else "beyond chance"
+        told_so = f", {known}" if held else ""
+        parts.append(f"in {world} {len(held)} of the {len(claims)} claims hold{told_so}")
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _table(found: dict[str, Any], points: Rows) -> Rows:
+    rows = []
+    for world, told in found.items():
+        for role, color in ROLES.items():
+            if role not in told:
+                continue
+            mine = [row for row in points if row["world"] == world and row["role"] == role]
+            share = _mean(mine, "share_performant") if role in ("random", "blended") else None
+            ratio = {"blended": "correct_ratio", "random": "correct_ratio_random"}.get(role)
+            rows.append(
+                {
+                    "name": role,
+                    "role": ("blend" if role == "blended" else "") if len(found) == 1 else world,
+                    "color": color,
+                    "return": [told[role]["return_mean"], *(told[role]["return_ci95"] or [None, None])],
+                    "cost": [told[role]["cost_mean"], *(told[role]["cost_ci95"] or [None, None])],
+                    "share": [None, None] if share is None else [share, 1.0 - share],
+                    "switches": sum(row["switches"] or 0 for row in mine) if share is not None else None,
+                    "correct": told.get(ratio) if ratio else None,
+                    "loss": _last(mine, "max_loss_mean"),
+                    "bound": _last(mine, "max_loss_bound_mean"),
+                }
+            )
+    return rows
+
+
+def _charts(world: str, points: Rows, *, alone: bool) -> Rows:
+    """Give the charts of one world, by data point."""
+    by_role = {
+        role: [row for row in points if row["world"] == world and row["role"] == role] for role in ROLES
+    }
+    prefix = "" if alone else f"{world}: "
+    made = []
+    for title, column, factor, unit in (
+        ("Return", "return", 1.0, ""),
+        ("Cost", "cost", 1.0, ""),
+        ("Correct choices", "correct_ratio", 100.0, "%"),
+    ):
+        mean = column if column == "correct_ratio" else f"{column}_mean"
+        lines = [_band(role, rows, mean, column, factor=factor) for role, rows in by_role.items()]
+        low = 0.0 if column == "cost" else None
+        made.append(
+            chart(
+                prefix + title, _there(lines), x="data point", kind="dots", unit=unit, factor=factor, low=low
+            )
+        )
+    blended = by_role["blended"]
+    lines = [
+        _line("its bound", blended, "max_loss_bound_mean", color="ink", dashed=True),
+        _line("average loss", blended, "max_loss_mean", color="blend"),
+    ]
+    note = "true maximal loss per step, and what it cannot exceed, both averaged since the start"
+    made.append(
+        chart(f"{prefix}Average loss under its bound", _there(lines), x="data point", log=True, note=note)
+    )
+    where, shares = _by_point(blended, "share_performant")
+    stack = [
+        series("performant", where, shares, color=0),
+        series("safe", where, 1.0 - shares, color=1),
+    ]
+    made.append(
+        chart(
+            f"{prefix}Who drove",
+            _there(stack),
+            x="data point",
+            kind="stack",
+            unit="%",
+            factor=100,
+            low=0.0,
+            high=100.0,
+        )
+    )
+    made.append(_theta(prefix, blended))
+    return [entry for entry in made if entry["series"]]
+
+
+def _theta(prefix: str, rows: Rows) -> dict[str, Any]:
+    first = [row for row in rows if row["trace"] == rows[0]["trace"] and row["theta"]]
+    lines = []
+    for i in range(len(first[0]["theta"]) if first else 0):
+        objective, feature = divmod(i, max(len(first[0]["theta"]) // 2, 1))
+        word = f"{('reward', '-cost')[min(objective, 1)]} · feature {feature + 1}"
+        where = np.array([row["data_point"] + 1 for row in first])
+        lines.append(series(word, where, np.array([row["theta"][i] for row in first]), color=f"c{i % 8}"))
+    note = "weight of each feature in each objective, at the end of each data point"
+    return chart(f"{prefix}What it learned, theta", lines, x="data point", note=note)
+
+
+def _by_point(rows: Rows, column: str) -> tuple[FloatArray, FloatArray]:
+    """Give data points, counted from 1, and the mean of a column over the traces."""
+    numbers = sorted({row["data_point"] for row in rows})
+    means = [
+        np.mean(
+            [row[column] for row in rows if row["data_point"] == n and row[column] is not None] or [np.nan]
+        )
+        for n in numbers
+    ]
+    return np.array(numbers, np.float64) + 1.0, np.array(means, np.float64)
+
+
+def _line(name: str, rows: Rows, column: str, *, color: int | str, dashed: bool = False) -> dict[str, Any]:
+    where, values = _by_point(rows, column)
+    return series(name, where, values, color=color, dashed=dashed)
+
+
+def _band(role: str, rows: Rows, mean: str, column: str, *, factor: float) -> dict[str, Any]:
+    """Give a line with its 95% intervals."""
+    line = _line(role, rows, mean, color=ROLES[role])
+    for end in ("low", "high"):
+        _, values = _by_point(rows, f"{column}_{end}")
+        line[end] = [factor * float(value) if np.isfinite(value) else None for value in values]
+    return line
+
+
+def _there(lines: Rows) -> Rows:
+    return [line for line in lines if any(value is not None for value in line["y"])]
+
+
+def _mean(rows: Rows, column: str) -> float | None:
+    values = [row[column] for row in rows if row[column] is not None]
+    return float(np.mean(values)) if values else None
+
+
+def _last(rows: Rows, column: str) -> float | None:
+    values = [row[column] for row in rows if row[column] is not None]
+    return float(values[-1]) if values else None
+
+
+def _cautions(found: dict[str, Any], points: Rows) -> list[str]:
+    cautions = []
+    for world in found:
+        blended = [row for row in points if row["world"] == world and row["role"] == "blended"]
+        for word in ("reward", "cost"):
+            share = _mean(blended, f"context_r2_{word}")
+            if share is not None and share < LOW:
+                cautions.append(
+                    f"In {world} the context explains {100 * max(share, 0.0):.0f}% of the {word}; "
+                    "do not expect the blend to help."
+                )
+        rescaled = _last(blended, "rescaled")
+        if rescaled:
+            cautions.append(
+                f"In {world} {rescaled:,.0f} feature vectors were longer than the learner’s bound "
+                "and were shortened to it."
+            )
+        events = sum(row["events"] or 0 for row in blended)
+        if events:
+            cautions.append(
+                f"In {world} {events:,} things went wrong while driving; controllers were benched for it."
+            )
+        episodes = found[world].get("blended", {}).get("episodes", 0)
+        if episodes < FEW:
+            cautions.append(f"Only {episodes} episodes in {world}: the intervals are wide, or missing.")
+    return cautions
+
+
+def _provenance(about: dict[str, Any]) -> dict[str, Any]:
+    sessions = about.get("sessions") or []
+    facts = [["command", str(session["command"])] for session in sessions if session.get("command")]
+    last = sessions[-1] if sessions else {}
+    identity = about.get("identity") or {}
+    if "seed" in identity:
+        facts.append(["seed", str(identity["seed"])])
+    told = [
+        f"{name} {value}" for name, value in identity.items() if name != "seed" and value not in (None, {})
+    ]
+    if told:
+        facts.append(["options", ", ".join(told)])
+    facts += [
+        [name, ", ".join(f"{key} {value}" for key, value in last[name].items())]
+        for name in ("versions", "machine")
+        if last.get(name)
+    ]
+    if last.get("seconds"):
+        facts.append(["time", f"{sum(session.get('seconds') or 0 for session in sessions):,.0f} s"])
+    return {"facts": facts, "cards": []}
+
+
+def _inline(path: Path) -> str:
+    return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"

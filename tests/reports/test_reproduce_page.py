@@ -1,0 +1,85 @@
+"""The page of a reproduction: its verdict, its table and its charts are those of the tables on disk."""
+
+import json
+import shutil
+
+import pyarrow.parquet
+import pytest
+
+from blendctl.cli import main
+from blendctl.errors import FileFormatError
+from blendctl.reports import build_report
+from blendctl.reports.folder import look_into
+from blendctl.reports.reproduce_page import reproduce_page
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("reproduce") / "run"
+    words = ["reproduce", "--worlds", "PointGoal1", "--data-points", "2", "--episodes", "2", "--steps", "40"]
+    with pytest.raises(SystemExit) as stopped:
+        main([*words, "--engine", "inline", "--out", str(out)])
+    assert stopped.value.code == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def data(folder):
+    return reproduce_page(look_into(folder))
+
+
+def test_the_table_is_the_verdicts(folder, data):
+    told = json.loads((folder / "verdict.json").read_text())["PointGoal1"]
+    assert [row["name"] for row in data["table"]] == ["performant", "safe", "random", "blended"]
+    for row in data["table"]:
+        mine = told[row["name"]]
+        assert row["return"] == [mine["return_mean"], *mine["return_ci95"]]
+        assert row["cost"] == [mine["cost_mean"], *mine["cost_ci95"]]
+    held = sum(claim["holds"] for claim in told["claims"].values())
+    assert data["verdict"].startswith(f"In PointGoal1 {held} of the 4 claims hold")
+    assert len(data["claims"]) == 4
+
+
+def test_charts_follow_the_data_points(folder, data):
+    points = pyarrow.parquet.read_table(folder / "points.parquet").to_pandas()
+    blended = points[points["role"] == "blended"]
+    charts = {chart["title"]: chart for chart in data["charts"]}
+    lines = {line["name"]: line for line in charts["Return"]["series"]}
+    assert lines["blended"]["x"] == [1, 2]
+    assert lines["blended"]["y"] == pytest.approx(blended["return_mean"].tolist(), rel=1e-5)
+    assert lines["blended"]["low"] == pytest.approx(blended["return_low"].tolist())
+    correct = {line["name"]: line for line in charts["Correct choices"]["series"]}
+    assert correct["blended"]["y"] == pytest.approx((100 * blended["correct_ratio"]).tolist(), rel=1e-5)
+    assert correct["blended"]["high"] == pytest.approx((100 * blended["correct_ratio_high"]).tolist())
+    assert {"Cost", "Average loss under its bound", "Who drove", "What it learned, theta"} < set(charts)
+
+
+def test_the_page_carries_the_figure_and_how_it_was_made(folder, data):
+    assert data["figure"].startswith("data:image/png;base64,")
+    facts = dict(data["provenance"]["facts"])
+    assert facts["command"].startswith("blendctl reproduce --worlds PointGoal1")
+    assert "mujoco" in facts["versions"]
+    assert len(build_report(folder)) < 5_000_000
+
+
+def test_one_that_did_not_end_has_a_banner(folder, tmp_path):
+    cut = tmp_path / "cut"
+    shutil.copytree(folder, cut)
+    for name in ("verdict.json", "figure.png"):
+        (cut / name).unlink()
+    data = reproduce_page(look_into(cut))
+    assert "did not end" in data["banner"][0]
+    assert len(data["table"]) == 4  # judged from the episodes there are
+    assert data["figure"] is None
+    for name in ("points.parquet", "episodes.parquet"):
+        (cut / name).unlink()
+    assert reproduce_page(look_into(cut))["verdict"] == "No data point is finished yet."
+    (cut / "points.parquet").write_bytes(b"PAR1")
+    with pytest.raises(FileFormatError, match="damaged"):
+        build_report(cut)
+
+
+def test_another_experiment_has_no_page(folder, tmp_path):
+    (tmp_path / "run.json").write_text(json.dumps({"experiment": "compare", "identity": {}}))
+    with pytest.raises(FileFormatError, match="no output of"):
+        build_report(tmp_path)
