@@ -2,9 +2,9 @@
 
     python examples/classical_and_learned.py
 
-The classical controller cannot say what its action will bring; the network can. The context therefore is what the network
-foresees: whether it would meet a hazard within a second, if it drove on. In each of the two cases the learner finds out what
-either of them brings. A few episodes vary much; `--episodes 50` tells more.
+The classical controller cannot say what its action will bring; the network can. The context therefore is what the
+network foresees: whether it would meet a hazard within a second, if it drove on. In each of the two cases the learner
+finds out what either of them brings. A few episodes vary much; `--episodes 50` tells more.
 """
 
 import argparse
