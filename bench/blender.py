@@ -25,9 +25,9 @@ from gymnasium.vector import AutoresetMode
 from blendctl import Blender, BlenderBatch
 from blendctl.blender import Recorder
 from blendctl.blender.truth import Judge
-from blendctl.cli.blend import PAIRS
 from blendctl.controllers import ContextNetwork, NetworkController, load, zoo_names
 from blendctl.controllers.dense import Dense
+from blendctl.controllers.library import PAIRS
 from blendctl.envs import SingleWorld, VectorWorld
 from blendctl.envs.kernels import load_world
 from blendctl.envs.physics import make_bench
@@ -61,7 +61,7 @@ def untrained(world: str, name: str, seed: int) -> NetworkController:
 
 
 def pair(world: str) -> tuple[list[NetworkController], str]:
-    names = [f"{world}/{algorithm}" for algorithm in PAIRS[world]]
+    names = PAIRS[world]
     if all(name in zoo_names() for name in names):
         found = [load(name) for name in names]
         if all(controller.context is not None for controller in found):

@@ -18,8 +18,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from blendctl.controllers.library import PAIRS
 from blendctl.experiments import Store, Unit, run_units
-from blendctl.experiments.protocol import PAIRS, first_seed
+from blendctl.experiments.protocol import first_seed
 
 CLUSTERS = (10, 100, 1000)  # CPUs of the projection
 SWEEP = 10_000  # units of the projection

@@ -20,13 +20,6 @@ from blendctl.errors import InputError
 
 __all__ = ["blend"]
 
-# The pairs of the paper, for worlds whose controllers ship: the performant one, then the safe one.
-PAIRS = {
-    "PointGoal1": ("ppo", "ppo-lagrangian"),
-    "PointPush1": ("trpo", "cpo"),
-    "CarButton1": ("trpo", "trpo-lagrangian"),
-}
-
 
 @click.command(
     cls=ManyValues,
@@ -188,10 +181,11 @@ def _json_bytes(data: dict[str, Any]) -> bytes:
 
 def _pair(world: str) -> tuple[str, ...]:
     from blendctl.controllers import zoo_names
+    from blendctl.controllers.library import PAIRS
     from blendctl.envs.catalog import short_name
 
     place = short_name(world)
-    pair = tuple(f"{place}/{algorithm}" for algorithm in PAIRS.get(place, ()))
+    pair = PAIRS.get(place, ())
     shipped = zoo_names()
     if not pair or any(name not in shipped for name in pair):
         raise InputError(

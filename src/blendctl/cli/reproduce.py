@@ -127,7 +127,8 @@ def reproduce(
 
 def _settings(worlds: tuple[str, ...], controllers: tuple[str, ...], options: dict[str, Any]) -> Settings:
     from blendctl.bandit.options import options_from
-    from blendctl.experiments.protocol import AUTHORS, PAIRS, SCALES, Settings, pair_of
+    from blendctl.controllers.library import PAIRS
+    from blendctl.experiments.protocol import AUTHORS, SCALES, Settings, pair_of
 
     names = worlds or tuple(PAIRS)
     if controllers and len(names) != 1:

@@ -13,7 +13,14 @@ from blendctl.controllers.network import NetworkController
 from blendctl.controllers.saved import read_controller
 from blendctl.errors import InputError, did_you_mean
 
-__all__ = ["load", "controller_file", "zoo_names", "add_to_zoo", "write_card", "ZOO"]
+__all__ = ["PAIRS", "load", "controller_file", "zoo_names", "add_to_zoo", "write_card", "ZOO"]
+
+# The pairs of the paper, by world: the performant controller, then the safe one.
+PAIRS = {
+    "PointGoal1": ("PointGoal1/ppo", "PointGoal1/ppo-lagrangian"),
+    "PointPush1": ("PointPush1/trpo", "PointPush1/cpo"),
+    "CarButton1": ("CarButton1/trpo", "CarButton1/trpo-lagrangian"),
+}
 
 ZOO = Path(__file__).parent / "zoo"
 

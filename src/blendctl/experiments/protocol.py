@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from blendctl.controllers import Controller, open_controller, zoo_names
+from blendctl.controllers.library import PAIRS
 from blendctl.envs.catalog import find_task, short_name
 from blendctl.errors import InputError, did_you_mean
 from blendctl.experiments.units import Unit
 from blendctl.features import as_feature
 
 __all__ = [
-    "PAIRS",
     "SCALES",
     "ROLES",
     "PAPER_MILLISECONDS",
@@ -35,12 +35,6 @@ __all__ = [
     "plan",
 ]
 
-# The pairs of the paper: the performant controller, then the safe one.
-PAIRS = {
-    "PointGoal1": ("PointGoal1/ppo", "PointGoal1/ppo-lagrangian"),
-    "PointPush1": ("PointPush1/trpo", "PointPush1/cpo"),
-    "CarButton1": ("CarButton1/trpo", "CarButton1/trpo-lagrangian"),
-}
 PAPER_MILLISECONDS = {
     "PointGoal1": 2.0,
     "PointPush1": 3.0,
