@@ -23,13 +23,15 @@ def find_chromium():
 
 
 class Browser:
-    """One Chromium process; pages are tabs of it."""
+    """One Chromium process with one tab, which pages use in turn: new windows are slow to come."""
 
     def __init__(self, home):
         command = [
             find_chromium(), "--headless=new", "--remote-debugging-port=0", f"--user-data-dir={home}",
             "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
             "--disable-background-networking", "--disable-component-update", "--disable-extensions",
+            "--disable-renderer-backgrounding", "--disable-backgrounding-occluded-windows",
+            "--disable-background-timer-throttling", "--disable-features=PaintHolding,Translate",
             "--mute-audio", "--force-color-profile=srgb", "about:blank",
         ]  # fmt: skip
         self.log = Path(home, "chromium.log").open("wb")  # noqa: SIM115  # closed with the browser
@@ -48,6 +50,8 @@ class Browser:
         self.socket = self.open_things.enter_context(connect(address, max_size=None, open_timeout=60))
         self.numbers = itertools.count(1)
         self.events = []
+        tab = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")
+        self.tab = self.call("Target.attachToTarget", targetId=tab["targetId"], flatten=True)["sessionId"]
 
     def call(self, method, session=None, **params):
         number = next(self.numbers)
@@ -69,15 +73,14 @@ class Browser:
 
 
 class Page:
-    """A tab. Everything that it complains of, and every request that it makes, is kept."""
+    """What the tab shows. Everything that it complains of, and every request that it makes, is kept."""
 
     def __init__(self, browser, *, width=1280, height=900, phone=False, dark=False, reduced_motion=False):
         self.browser = browser
-        self.context = browser.call("Target.createBrowserContext")["browserContextId"]
-        made = browser.call("Target.createTarget", url="about:blank", browserContextId=self.context)
-        self.target = made["targetId"]
-        attached = browser.call("Target.attachToTarget", targetId=self.target, flatten=True)
-        self.session = attached["sessionId"]
+        self.session = browser.tab
+        self.call("Page.navigate", url="about:blank")
+        self.wait("location.href === 'about:blank' && document.readyState === 'complete'")
+        browser.events.clear()
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
         self.resize(width, height, phone=phone)
@@ -86,8 +89,7 @@ class Page:
             {"name": "prefers-reduced-motion", "value": "reduce" if reduced_motion else "no-preference"},
         ]
         self.call("Emulation.setEmulatedMedia", features=features)
-        if phone:
-            self.call("Emulation.setTouchEmulationEnabled", enabled=True)
+        self.call("Emulation.setTouchEmulationEnabled", enabled=phone)
 
     def call(self, method, **params):
         return self.browser.call(method, session=self.session, **params)
@@ -192,5 +194,6 @@ class Page:
         return [event["request"]["url"] for event in self._events("Network.requestWillBeSent")]
 
     def close(self):
-        self.browser.call("Target.closeTarget", targetId=self.target)
-        self.browser.call("Target.disposeBrowserContext", browserContextId=self.context)
+        for domain in ("Network", "Log", "Runtime", "Page"):
+            self.call(f"{domain}.disable")
+        self.call("Page.navigate", url="about:blank")  # lets go of connections
