@@ -26,6 +26,11 @@ def test_the_page_of_commands_is_what_the_commands_say():
     assert written == script("commands").page(), "run: python docs/commands.py"
 
 
+def test_the_readme_tells_what_the_cards_of_the_zoo_tell():
+    written = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert written == script("zoo").with_table(written), "run: python docs/zoo.py"
+
+
 def test_pictures_are_what_their_script_draws_small_and_readable():
     for name, draw in script("pictures").PICTURES.items():
         file = DOCS / "pictures" / f"{name}.svg"
