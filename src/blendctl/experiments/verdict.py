@@ -130,7 +130,7 @@ def _confidence(sample: FloatArray) -> float | None:
     """Give the probability that the true mean is on the side where the sample's is; None for a single value.
 
     >>> _confidence(np.array([1.0, 2.0, 3.0, 4.0]))
-    0.985
+    0.984767
     """
     n = len(sample)
     if n < 2:
