@@ -13,6 +13,7 @@ import click
 
 from blendctl.cli import completing
 from blendctl.cli.as_typed import command_as_typed
+from blendctl.cli.engine_options import engine_options
 from blendctl.cli.many import ManyValues
 from blendctl.cli.output import json_option, progress_bar, table_console, write_json
 from blendctl.errors import InputError
@@ -64,9 +65,7 @@ def _list_methods(ctx: click.Context, param: click.Parameter, value: bool) -> No
     "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("out/compare"), show_default=True,
     help="Where table, figure and units go; a run that was stopped goes on there.",
 )  # fmt: skip
-@click.option("--engine", default="processes", show_default=True, help="processes, ray or inline.")
-@click.option("--workers", type=click.IntRange(1), help="Workers of the engine.  [every core]")
-@click.option("--address", help="Of a Ray cluster.")
+@engine_options
 @click.option(
     "--judge-every", type=click.IntRange(0), default=10, show_default=True,
     help="Control steps between two choices that are judged correct or not; 0 judges none.",

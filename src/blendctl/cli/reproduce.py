@@ -10,6 +10,7 @@ import click
 
 from blendctl.cli import completing
 from blendctl.cli.as_typed import command_as_typed
+from blendctl.cli.engine_options import engine_options
 from blendctl.cli.many import ManyValues
 from blendctl.cli.output import json_option, progress_bar, table_console, write_json
 from blendctl.errors import InputError
@@ -69,9 +70,7 @@ __all__ = ["reproduce"]
     "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("out/reproduce"), show_default=True,
     help="Where tables, figure, verdict and units go; a run that was stopped goes on there.",
 )  # fmt: skip
-@click.option("--engine", default="processes", show_default=True, help="processes, ray or inline.")
-@click.option("--workers", type=click.IntRange(1), help="Workers of the engine.  [every core]")
-@click.option("--address", help="Of a Ray cluster.  [Ray is started here, on loopback]")
+@engine_options
 @json_option("the verdict")
 def reproduce(
     worlds: tuple[str, ...],
