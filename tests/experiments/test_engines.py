@@ -123,6 +123,17 @@ def test_a_damaged_file_is_run_again(tmp_path):
     assert len(store.damaged) == 4
 
 
+def test_a_damaged_file_within_a_chain_costs_that_unit_alone(tmp_path):
+    units = chain(4)
+    list(run_units(units, store=store_in(tmp_path), engine="inline"))
+    (tmp_path / "units" / f"{units[1].key}.json").write_text("{}")
+    events = []
+    found = list(run_units(units, store=store_in(tmp_path), engine="inline", progress=events.append))
+    assert [f.unit.parameters["number"] for f in found if not f.stored] == [1]
+    assert sums(found) == {0: 0, 1: 1, 2: 5, 3: 14}
+    assert events[-1].done == events[-1].total == 4
+
+
 def test_a_full_disk_stops_with_words_and_keeps_what_is_finished(tmp_path, monkeypatch):
     units = numbers(3)
     store = store_in(tmp_path)

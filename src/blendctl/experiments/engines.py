@@ -164,6 +164,7 @@ class _Schedule:
         self.ready: list[int] = []  # a heap: earlier units first
         self.followers: dict[int, list[int]] = {}
         self.attempts = [0] * len(self.units)
+        self.stored: set[int] = set()  # done before
         self.failed: dict[int, str] = {}
         self.done = 0
         for number, unit in enumerate(self.units):
@@ -194,16 +195,16 @@ class _Schedule:
 
     def _stored(self) -> Iterator[Finished]:
         """Yield what is done; make ready what can begin."""
-        stored = set()
         for number, unit in enumerate(self.units):
             result = self.store.get(unit)
             if result is not None:
-                stored.add(unit.key)
+                self.stored.add(number)
                 self.done += 1
                 self._say("stored", number)
                 yield Finished(unit, result, stored=True)
+        keys = {self.units[number].key for number in self.stored}
         for number, unit in enumerate(self.units):
-            if unit.key not in stored and (unit.after is None or unit.after.key in stored):
+            if number not in self.stored and (unit.after is None or unit.after.key in keys):
                 heapq.heappush(self.ready, number)
 
     def _task(self, number: int) -> Task:
@@ -220,7 +221,8 @@ class _Schedule:
             result = self.store.put(unit, answer.data)
             self.done += 1
             for follower in self.followers.get(number, ()):
-                heapq.heappush(self.ready, follower)
+                if follower not in self.stored:  # it is, if only this unit's file was damaged
+                    heapq.heappush(self.ready, follower)
             self._say("done", number)
             return Finished(unit, result, stored=False)
         if answer.state == "lost" and self.attempts[number] < ATTEMPTS:
