@@ -81,6 +81,24 @@ def test_what_is_missing_is_said():
     assert "episodes are missing" in in_words("PointGoal1", found)[0]
 
 
+def with_ratios(table, **ratios):
+    column = pa.array([ratios.get(role) for role in table["role"].to_pylist()], pa.float64())
+    return table.set_column(table.schema.get_field_index("correct_ratio"), "correct_ratio", column)
+
+
+def test_choices_that_nobody_judged_prove_nothing():
+    found = verdict(with_ratios(episodes()))["PointGoal1"]
+    assert found["correct_ratio"] is None
+    assert set(found["claims"]) == {"return_above_safe", "cost_below_performant"}
+    assert "episodes are missing" in in_words("PointGoal1", found)[2]
+
+
+def test_a_difference_by_rounding_proves_nothing():
+    found = verdict(with_ratios(episodes(), blended=0.1 + 0.2, random=0.3))["PointGoal1"]
+    assert found["claims"]["correct_above_random"]["difference"] > 0
+    assert not found["claims"]["correct_above_random"]["holds"]
+
+
 @pytest.mark.parametrize(
     ("t", "freedom", "expected"), [(1.0, 1, 0.75), (2.015, 5, 0.95), (3.365, 5, 0.99), (40, 3, 1.0)]
 )

@@ -16,6 +16,8 @@ __all__ = ["verdict", "in_words", "CLAIMS"]
 
 FloatArray = NDArray[np.float64]
 
+ROUNDING = 1e-12  # a difference up to this is none
+
 # claim -> what it says in words, and what is true if it does not hold
 CLAIMS = {
     "return_above_safe": (
@@ -97,12 +99,12 @@ def _paired(this: pa.Table, other: pa.Table, what: str) -> tuple[NDArray[np.int6
 
 def _claim(trace: NDArray[np.int64], ahead: FloatArray) -> dict[str, Any] | None:
     """Judge the claim that a difference is above 0."""
-    if not len(ahead):
-        return None
     sample = _by_trace(trace, ahead)
+    if not len(sample):
+        return None  # no episode of both, or nothing known of them
     mean = float(sample.mean())
     return {
-        "holds": mean > 0,
+        "holds": mean > ROUNDING,
         "difference": mean,
         "ci95": interval95(sample),
         "confidence": _confidence(sample),
