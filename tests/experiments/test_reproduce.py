@@ -13,7 +13,7 @@ from blendctl.experiments.blended import blended, pack_learner, unpack_learner
 from blendctl.experiments.lockstep import lockstep
 from blendctl.experiments.protocol import AUTHORS, Settings, plan
 from blendctl.experiments.reproduce import Reproduction
-from blendctl.experiments.tables import EPISODES, POINTS
+from blendctl.experiments.tables import EPISODES, POINTS, Tables
 
 PAIR = ("PointGoal1/ppo", "PointGoal1/ppo-lagrangian")
 
@@ -97,6 +97,26 @@ def test_a_run_may_grow(whole, tmp_path):
     _, updates = run(tmp_path, small())
     assert [u.stored for u in updates].count(True) == 4
     assert all(a.equals(b) for a, b in zip(tables(whole), tables(tmp_path), strict=True))
+
+
+def test_data_points_that_a_role_leaves_out_do_not_shift_the_others():
+    settings = small(data_points=21)
+    result = lockstep(
+        {"world": "PointGoal1", "controllers": ["pure-pursuit", "stop"], "first_seed": 3, "episodes": 2,
+         "noise_seed": 1, "steps": 5}, None,
+    )  # fmt: skip
+    made = Tables(settings)
+    for places in plan(settings)[1].values():
+        if places[0].role in ("safe", "random"):
+            made.add(places, result)
+    rows = made.points().to_pylist()
+    by_role = {
+        role: {row["data_point"]: row["interactions"] for row in rows if row["role"] == role}
+        for role in ("safe", "random")
+    }
+    assert list(by_role["random"]) == [*range(11), 20]
+    assert by_role["safe"][20] == 21 * 2 * 5
+    assert by_role["random"].items() <= by_role["safe"].items()
 
 
 def test_a_chain_hands_on_its_learner():

@@ -107,7 +107,7 @@ class Tables:
         for place, result in self._sorted():
             if trace is None or trace.place != place[:3]:
                 trace = _Trace(place[:3], stars.get((place.world, place.trace)))
-            rows.append(place._asdict() | trace.point(result))
+            rows.append(place._asdict() | trace.point(place.data_point, result))
         return pa.Table.from_pylist(rows, schema=POINTS)
 
     def _stars(self) -> dict[tuple[str, int], FloatArray]:
@@ -129,15 +129,17 @@ class _Trace:
 
     def __init__(self, place: tuple[str, int, str], star: FloatArray | None) -> None:
         self.place, self.star = place, star
-        self.steps = self.judged = self.decided = 0
+        self.points = self.steps = self.judged = self.decided = 0
         self.cost = self.gap = self.loss = self.bound = 0.0
 
-    def point(self, result: Result) -> dict[str, Any]:
+    def point(self, number: int, result: Result) -> dict[str, Any]:
         columns = _columns(result)
+        self.points += 1
         self.steps += int(columns["length"].sum())
         self.cost += float(columns["cost"].sum())
         row: dict[str, Any] = {
-            "interactions": self.steps,
+            # data points that were left out count as long as the others: all roles share an axis
+            "interactions": round(self.steps * (number + 1) / self.points),
             "episodes": len(columns["return"]),
             "cost_rate": self.cost / self.steps,
         }
