@@ -61,10 +61,13 @@ def test_a_second_call_runs_nothing_and_finds_the_same(finished, tmp_path):
     assert json.loads(told.read_text()) == json.loads((out / "verdict.json").read_text())
 
 
-def test_another_seed_in_the_same_directory_is_refused(finished):
+def test_another_seed_or_pair_in_the_same_directory_is_refused(finished):
     out, _ = finished
     with pytest.raises(InputError, match="seed 0 there, 1 now"):
         call(*SMALL, "--seed", 1, "--out", out)
+    swapped = ("PointGoal1/ppo-lagrangian", "PointGoal1/ppo")
+    with pytest.raises(InputError, match=r'"PointGoal1/ppo", .* there, \["PointGoal1/ppo-lagrangian"'):
+        call(*SMALL, "--controllers", *swapped, "--out", out)
 
 
 def test_wrong_options_are_told_before_anything_is_written(tmp_path):

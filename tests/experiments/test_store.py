@@ -76,9 +76,22 @@ def test_another_experiment_and_other_options_are_refused(tmp_path):
         Store(tmp_path, "reproduce", identity={"seed": 0})
     with pytest.raises(InputError, match="seed 0 there, 1 now"):
         Store(tmp_path, "compare", identity={"seed": 1})
+    with pytest.raises(InputError, match="steps null there, 9 now"):
+        Store(tmp_path, "compare", identity={"seed": 0, "steps": 9})
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(FileFormatError, match="damaged or not blendctl's"):
         Store(tmp_path, "compare", identity={"seed": 0})
+
+
+def test_parts_may_be_added_and_not_changed(tmp_path):
+    Store(tmp_path, "reproduce", identity={})  # as long as nobody says what its parts are made of
+    Store(tmp_path, "reproduce", identity={}, parts={"PointGoal1": ("ppo", "cpo")})
+    Store(tmp_path, "reproduce", identity={}, parts={"CarButton1": ("trpo", "cpo")})
+    with pytest.raises(InputError, match=r'PointGoal1 \["ppo", "cpo"\] there, \["cpo", "ppo"\] now'):
+        Store(tmp_path, "reproduce", identity={}, parts={"PointGoal1": ("cpo", "ppo")})
+    run = json.loads((tmp_path / "run.json").read_text())
+    assert run["parts"] == {"PointGoal1": ["ppo", "cpo"], "CarButton1": ["trpo", "cpo"]}
+    assert len(run["sessions"]) == 3
 
 
 def test_run_json_tells_every_session(tmp_path):

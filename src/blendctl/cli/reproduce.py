@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +91,7 @@ def reproduce(
     make_engine(engine, workers=workers, address=address)  # refuses before anything is written
     settings = _settings(worlds, controllers, options)
     command = command_as_typed(click.get_current_context())
-    store = Store(out, "reproduce", identity=settings.identity(), command=command)
+    store = Store(out, "reproduce", identity=settings.identity(), parts=settings.worlds, command=command)
     started = time.perf_counter()
     reproduction = Reproduction(settings, store)
     failure: UnitsFailed | None = None
@@ -172,10 +173,13 @@ def _follow(reproduction: Reproduction, where: dict[str, Any]) -> None:
                     f"a unit was {event.what}: {event.words}", highlight=False, soft_wrap=True
                 )
 
-        for update in reproduction.run(progress=hear, **where):
-            place = update.places[0]
-            brought = f"{update.return_mean:.1f} / {update.cost_mean:.1f}"
-            progress.update(bar, description=f"{place.world} {place.role} {place.data_point + 1}: {brought}")
+        with closing(reproduction.run(progress=hear, **where)) as running:  # Ctrl-C anywhere ends the workers
+            for update in running:
+                place = update.places[0]
+                brought = f"{update.return_mean:.1f} / {update.cost_mean:.1f}"
+                progress.update(
+                    bar, description=f"{place.world} {place.role} {place.data_point + 1}: {brought}"
+                )
 
 
 def _finish(reproduction: Reproduction) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +55,7 @@ class Reproduction:
         workers: int | None = None,
         address: str | None = None,
         progress: Callable[[Event], None] | None = None,
-    ) -> Iterator[Update]:
+    ) -> Generator[Update, None, None]:
         """Run what is not done; the tables on disk follow, at the latest a few seconds later."""
         running = run_units(
             self.units, store=self.store, engine=engine, workers=workers, address=address, progress=progress

@@ -16,7 +16,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -76,16 +76,28 @@ class Store:
     """A directory of one experiment.
 
     experiment: its name ("reproduce"); identity: what must not change between sessions, JSON data (seed, options);
-    what may grow, such as the number of data points, is not part of it. A directory with other data is refused.
+    what may grow, such as the number of data points, is not part of it. parts: pieces that may be added, each with what
+    it is made of (the world's controllers), which must not change either. A directory with other data is refused.
     """
 
     def __init__(
-        self, directory: str | Path, experiment: str, *, identity: Mapping[str, Any], command: str = ""
+        self,
+        directory: str | Path,
+        experiment: str,
+        *,
+        identity: Mapping[str, Any],
+        parts: Mapping[str, Any] | None = None,
+        command: str = "",
     ) -> None:
         self.directory = Path(directory)
         self.units = self.directory / "units"
         self.experiment, self.identity = experiment, json.loads(json.dumps(dict(identity)))
         run = self._known()
+        mine = json.loads(json.dumps(dict(parts or {})))
+        there = run.get("parts", {})
+        self._expect_same(there, mine, names=there.keys() & mine.keys())
+        if mine:
+            run["parts"] = there | mine
         session = {"command": command, "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **describe_machine()}
         run["sessions"] = [*run.get("sessions", []), session]
         self._run = run
@@ -108,7 +120,7 @@ class Store:
             return fresh
         try:
             run = json.loads(path.read_text())
-            name, identity = run["experiment"], run["identity"]
+            name, identity, _ = run["experiment"], dict(run["identity"]), dict(run.get("parts", {}))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise FileFormatError(
                 f"{path} is damaged or not blendctl's: {error}; choose another directory"
@@ -118,17 +130,20 @@ class Store:
                 f'{self.directory} holds the results of "{name}", this is "{self.experiment}"; '
                 "choose another directory"
             )
-        if identity != self.identity:
-            keys = sorted(identity.keys() | self.identity.keys())
-            told = "; ".join(
-                f"{k} {json.dumps(identity.get(k))} there, {json.dumps(self.identity.get(k))} now"
-                for k in keys
-                if identity.get(k) != self.identity.get(k)
-            )
-            raise InputError(
-                f"{self.directory} holds another run of {name}: {told}; choose another directory, or the same options"
-            )
+        self._expect_same(identity, self.identity, names=identity.keys() | self.identity.keys())
         return dict(run)
+
+    def _expect_same(self, there: Mapping[str, Any], now: Mapping[str, Any], *, names: Set[str]) -> None:
+        told = "; ".join(
+            f"{name} {json.dumps(there.get(name))} there, {json.dumps(now.get(name))} now"
+            for name in sorted(names)
+            if there.get(name) != now.get(name)
+        )
+        if told:
+            raise InputError(
+                f"{self.directory} holds another run of {self.experiment}: {told}; choose another directory, or the "
+                "same options"
+            )
 
     def get(self, unit: Unit) -> Result | None:
         """Give a finished unit's result; None if it is not done, or its file is damaged."""
