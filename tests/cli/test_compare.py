@@ -102,7 +102,7 @@ def test_wrong_words_are_told(tmp_path, capsys):
     )
     assert code == 1
     assert "Use a controller trained for it" in err
-    assert not (tmp_path / "none" / "units").exists()
+    assert not (tmp_path / "none").exists()
 
 
 def test_methods_that_the_controllers_cannot_serve_are_left_out_or_refused(tmp_path, capsys):

@@ -93,11 +93,13 @@ def compare(
     performant with the cost of the safe one.
     """
     from blendctl.experiments.compare import Comparison
+    from blendctl.experiments.engines import make_engine
     from blendctl.experiments.protocol import pair_of
     from blendctl.experiments.rivals.methods import METHODS, find_method
     from blendctl.experiments.standings import mark_shown, standings
     from blendctl.experiments.store import Store
 
+    make_engine(engine, workers=workers, address=address)  # refuses before anything is written
     for name in methods:
         find_method(name)
     place, pair = pair_of(world, controllers)
@@ -166,6 +168,9 @@ def _run(plan: Comparison, store: Store, **where: Any) -> Any:
                 running[key] = None
             else:
                 running.pop(key, None)
+            if event.what in ("lost", "failed"):
+                told = f"a unit of {names[key]} was {event.what}: {event.words}"
+                progress.console.print(told, highlight=False, soft_wrap=True)
             words = ", ".join(dict.fromkeys(names[k] for k in running)) or "done"
             progress.update(bar, completed=event.done, total=event.total, description=words)
 
