@@ -43,9 +43,9 @@ def test_return_alone_goes_to_its_best(algo):
     assert last.episode_cost > 0.85 * LENGTH
 
 
-@pytest.mark.parametrize("algo", SAFE_ALGORITHMS)
-def test_a_cost_limit_is_met_and_the_rest_is_still_best(algo):
-    run = trainer(algo, updates=40)
+@pytest.mark.parametrize(("algo", "margin_rate"), [*((algo, 0.0) for algo in SAFE_ALGORITHMS), ("cpo", 0.05)])
+def test_a_cost_limit_is_met_and_the_rest_is_still_best(algo, margin_rate):
+    run = trainer(algo, updates=40, margin_rate=margin_rate)
     records = list(run.records())
     means = run.policy.actor(torch.tensor([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]])).detach().numpy()
     assert means[:, 1] == pytest.approx([0.3, -0.3], abs=0.1)

@@ -62,6 +62,9 @@ class TrainConfig:
     backtrack: float = option(0.8, "factor of each step of the line search")
     # Safety.
     cost_limit: float = option(25.0, "allowed cost per episode (safe algorithms)")
+    margin_rate: float = option(
+        0.0, "CPO: share of each update's excess of cost by which the limit is tightened, against noise"
+    )
     multiplier: float = option(0.1, "Lagrange multiplier at the start: return that a unit of cost is worth")
     multiplier_p: float = option(0.05, "multiplier: proportional gain, per relative excess of cost")
     multiplier_i: float = option(0.01, "multiplier: integral gain, per relative excess of cost and update")
@@ -89,7 +92,14 @@ class TrainConfig:
             _require(self, name, getattr(self, name) >= 0, "0 or more")
         for name in ("policy_lr", "value_lr", "clip", "target_kl", "max_grad", "damping"):
             _require(self, name, getattr(self, name) > 0, "above 0")
-        for name in ("cost_limit", "multiplier", "multiplier_p", "multiplier_i", "multiplier_d"):
+        for name in (
+            "cost_limit",
+            "margin_rate",
+            "multiplier",
+            "multiplier_p",
+            "multiplier_i",
+            "multiplier_d",
+        ):
             _require(self, name, getattr(self, name) >= 0, "0 or more")
         _require(
             self, "multiplier_max", self.multiplier_max >= self.multiplier, "at least the multiplier's start"

@@ -35,6 +35,7 @@ class CPO:
         self.optimisers = {
             "critics": torch.optim.Adam(policy.value_parameters(), lr=config.value_lr, eps=1e-5)
         }
+        self.margin = 0.0  # cost per episode by which the limit is tightened
 
     def update(self, batch: Batch, rng: np.random.Generator) -> Metrics:
         """Improve policy and critics from one rollout."""
@@ -51,7 +52,11 @@ class CPO:
         # Centred, not scaled: its size is what ties it to the limit.
         harm = batch.cost_advantages - batch.cost_advantages.mean()
         # Cost per step above its limit, the unit of the surrogate of the cost.
-        excess = (batch.episode_cost - config.cost_limit) / batch.episode_length
+        over = batch.episode_cost - config.cost_limit
+        # A step that keeps the limit on a noisy rollout may miss it in truth, always to the same side: so a lasting
+        # excess tightens the limit. The margin is at most the limit itself.
+        self.margin = min(max(self.margin + config.margin_rate * over, 0.0), config.cost_limit)
+        excess = (over + self.margin) / batch.episode_length
 
         g = gradient(surrogate(policy, batch, gain) + config.entropy * policy.entropy(), policy)
         b = gradient(surrogate(policy, batch, harm), policy)
@@ -86,12 +91,14 @@ class CPO:
             "kl": divergence,
             "step_fraction": fraction,
             "multiplier": min(dual.price, config.multiplier_max),
+            "margin": self.margin,
             "entropy": float(policy.entropy().detach()),
         } | cases
 
     def state(self) -> dict[str, Any]:
-        """CPO has no state besides networks and optimiser."""
-        return {}
+        """Give the margin; the rest is in networks and optimiser."""
+        return {"margin": self.margin}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from `state`: nothing to do."""
+        """Continue from `state`."""
+        self.margin = float(state.get("margin", 0.0))
