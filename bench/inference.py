@@ -5,8 +5,11 @@ One run compares all on the same 256x256 tanh network with the same weights; the
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
+import json
 import os
+import platform
 import tempfile
 import time
 from collections.abc import Callable
@@ -25,6 +28,9 @@ ROUNDS, CALLS, BATCH = 30, 300, 4096
 
 def main() -> None:
     """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    options = parser.parse_args()
     torch.set_num_threads(1)
     encoding = views_of("PointGoal1").policy
     policy = Policy(encoding, 2, hidden=(256, 256), log_std=-0.5, generator=torch.Generator().manual_seed(0))
@@ -70,6 +76,17 @@ def main() -> None:
         print(f"| {name} | {single:.1f} | {batch:.2f} |")
     if session is None:
         print("onnxruntime: not installed (pip install onnxruntime onnx)")
+    if options.json:
+        told = {
+            "machine": platform.machine(),
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "largest_difference_from_torch": float(error),
+            "microseconds": {
+                name: {"one": one, "row_of_a_batch": many} for name, (one, many) in rows.items()
+            },
+        }
+        options.json.write_text(json.dumps(told, indent=2) + "\n")
 
 
 def median_us(call: Callable[[], object], calls: int) -> float:

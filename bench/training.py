@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import os
+import platform
 import time
+from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
@@ -27,7 +30,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--worlds", nargs="+", default=list(ALGOS))
     parser.add_argument("--steps", type=int, default=48_000)
+    parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
+    results: dict[str, object] = {"machine": platform.machine(), "python": platform.python_version()}
     print(
         "| world | raw physics | blendctl ppo | the zoo's algorithm | sb3 ppo | ppo against sb3 | against raw |"
     )
@@ -44,6 +49,9 @@ def main() -> None:
             f"{ours / raw:.2f} |",
             flush=True,
         )
+        results[world] = {"raw": raw, "blendctl_ppo": ours, f"blendctl_{algo}": special, "sb3_ppo": peer}
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=2) + "\n")
 
 
 def raw_speed(world: str, steps: int) -> float:
