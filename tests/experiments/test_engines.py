@@ -96,7 +96,7 @@ def test_a_unit_that_always_dies_fails_at_the_end_and_the_others_are_kept(tmp_pa
     units = [Unit(SQUARE, {"number": 1, "die": True}), *numbers(2)]
     found = []
     with pytest.raises(UnitsFailed, match=r"1 of 3 units .*worker died 4 times .*SIGKILL.*is kept"):
-        found.extend(run_units(units, store=store_in(tmp_path), workers=2))
+        found.extend(run_units(units, store=store_in(tmp_path), workers=1))
     again = store_in(tmp_path)
     assert [again.get(u) is not None for u in units] == [False, True, True]
 

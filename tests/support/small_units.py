@@ -21,11 +21,21 @@ def _machine():
     return ray.util.get_node_ip_address()
 
 
+def _meet(marks, doomed):
+    """On the doomed machine say that work is under way, and wait for the end; elsewhere wait until that was said."""
+    mark, patience = marks / f"on-{doomed}", time.monotonic() + 120
+    here = _machine() == doomed
+    if here:
+        mark.touch()
+    while (here or not mark.exists()) and time.monotonic() < patience:
+        time.sleep(0.02)
+
+
 @unit_kind(version=1)
 def square(parameters, before):
     """Square a number, add what came before; optionally slowly, or dying or failing on the way."""
-    if "mark" in parameters:
-        (Path(parameters["mark"]) / f"{parameters['number']}-on-{_machine()}").touch()
+    if "doomed" in parameters:
+        _meet(Path(parameters["marks"]), parameters["doomed"])
     time.sleep(parameters.get("seconds", 0.0))
     if "die_once" in parameters:
         mark = Path(parameters["die_once"])

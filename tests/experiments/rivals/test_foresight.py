@@ -82,8 +82,8 @@ def test_rollouts_average_over_the_draws_of_stochastic_controllers():
     worlds.reset(seed=0)
     seat = Seat(zoo, worlds, seed=4)
     frame = Frame(0, worlds.observations, np.stack([c.act(worlds.observations) for c in zoo]))
-    few, many = Rollouts(seat, horizon=10, samples=1), Rollouts(seat, horizon=10, samples=16)
-    spread = [np.std([oracle(frame)[0, 0, 0] for _ in range(12)]) for oracle in (few, many)]
+    few, many = Rollouts(seat, horizon=4, samples=1), Rollouts(seat, horizon=4, samples=8)
+    spread = [np.std([oracle(frame)[0, 0, 0] for _ in range(8)]) for oracle in (few, many)]
     worlds.close()
     assert 0 < spread[1] < spread[0]
 
@@ -109,7 +109,7 @@ def test_the_look_ahead_oracle_earns_more_than_it_foresees_to_lose():
         "ceiling": {"horizon": 60, "every": 20, "cost_weight": 0.0, "samples": 1},
         "safe": {},
     }.items():
-        worlds = open_worlds("PointGoal1", 2, steps=100)
+        worlds = open_worlds("PointGoal1", 2, steps=60)
         made = METHODS[name]
         returns[name] = drive(
             worlds, controllers, make=lambda s, made=made, values=values: made.make(s, values, {}), seed=0
