@@ -53,8 +53,8 @@ class CPO:
         harm = batch.cost_advantages - batch.cost_advantages.mean()
         # Cost per step above its limit, the unit of the surrogate of the cost.
         over = batch.episode_cost - config.cost_limit
-        # A step that keeps the limit on a noisy rollout may miss it in truth, always to the same side: so a lasting
-        # excess tightens the limit. The margin is at most the limit itself.
+        # Steps that keep the limit by their own estimate can leave the true cost above it: so a lasting excess
+        # tightens the limit. The margin is at most the limit itself.
         self.margin = min(max(self.margin + config.margin_rate * over, 0.0), config.cost_limit)
         excess = (over + self.margin) / batch.episode_length
 
