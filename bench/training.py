@@ -1,10 +1,9 @@
 """Time training end to end: blendctl's PPO on worlds in lock-step against stable-baselines3 on the same worlds.
 
 Same network (256x256 tanh; ours trains a cost critic besides), rollouts of 16,000 steps, minibatches and passes, in
-one run. SB3 gets the
-single-form worlds in `SubprocVecEnv`, a process per core, as its users run it. Raw physics is random actions
-in lock-step.
-`--worlds PointGoal1 PointPush1 CarButton1`, `--steps 48000`.
+one run. SB3 gets the single-form worlds in `SubprocVecEnv`, a process per core, as its users run it. Raw physics is
+random actions in lock-step. `--omnisafe PYTHON` adds OmniSafe's PPO (one rollout) from an environment of its own, see
+`omnisafe_ppo.py`. `--worlds PointGoal1 PointPush1 CarButton1`, `--steps 48000`.
 """
 
 from __future__ import annotations
@@ -12,14 +11,15 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import os
 import platform
+import subprocess
 import time
 from pathlib import Path
-
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+from typing import Any
 
 import numpy as np
+
+import blendctl.training  # noqa: F401  # first: it sets how OpenMP's threads wait, for both sides alike
 
 CORES = 2
 ALGOS = {"PointGoal1": "ppo-lagrangian", "PointPush1": "trpo", "CarButton1": "trpo-lagrangian"}
@@ -31,8 +31,9 @@ def main() -> None:
     parser.add_argument("--worlds", nargs="+", default=list(ALGOS))
     parser.add_argument("--steps", type=int, default=48_000)
     parser.add_argument("--json", type=Path, help="write the figures there")
+    parser.add_argument("--omnisafe", type=Path, metavar="PYTHON", help="a Python that has OmniSafe")
     options = parser.parse_args()
-    results: dict[str, object] = {"machine": platform.machine(), "python": platform.python_version()}
+    results: dict[str, Any] = {"machine": platform.machine(), "python": platform.python_version()}
     print(
         "| world | raw physics | blendctl ppo | the zoo's algorithm | sb3 ppo | ppo against sb3 | against raw |"
     )
@@ -50,6 +51,10 @@ def main() -> None:
             flush=True,
         )
         results[world] = {"raw": raw, "blendctl_ppo": ours, f"blendctl_{algo}": special, "sb3_ppo": peer}
+        if options.omnisafe:
+            other = omnisafe_speed(options.omnisafe, world)
+            print(f"  OmniSafe's PPO on {world}: {other:,.0f} steps/s, ours {ours / other:.1f}x", flush=True)
+            results[world] |= {"omnisafe_ppo": other}
     if options.json:
         options.json.write_text(json.dumps(results, indent=2) + "\n")
 
@@ -128,6 +133,13 @@ def sb3_speed(world: str, steps: int) -> float | None:
     worlds.close()
     whole = ended - (clock.times[0] if clock.times else started)
     return model.num_timesteps / whole
+
+
+def omnisafe_speed(python: Path, world: str) -> float:
+    """Give steps per second of OmniSafe's PPO over one rollout with its learning."""
+    script = Path(__file__).with_name("omnisafe_ppo.py")
+    told = subprocess.run([python, script, world, "1"], check=True, capture_output=True, text=True)
+    return 16_000 / float(json.loads(told.stdout.splitlines()[-1])[-1])
 
 
 if __name__ == "__main__":

@@ -65,6 +65,25 @@ def test_cpo_recovers_from_a_policy_that_is_far_too_costly():
     assert records[-1].rollout_cost < 4.0
 
 
+def test_cpo_tightens_its_limit_by_what_lasts_and_not_while_it_can_do_no_more():
+    run = trainer("cpo", updates=25, cost_limit=2.0, margin_rate=0.5)
+    with torch.no_grad():
+        run.policy.actor[-1].bias[0] = 1.0  # start at the costly end
+    margin, recovering = 0.0, 0.0
+    grown = held = 0
+    for record in run.records():
+        over = record.rollout_cost - 2.0
+        if over > 0.0 and recovering:
+            assert record.metrics["margin"] == margin
+            held += 1
+        else:
+            assert record.metrics["margin"] == pytest.approx(max(margin + 0.5 * over, 0.0))
+            grown += over > 0.0
+        margin, recovering = record.metrics["margin"], record.metrics["case_recovery"]
+    assert grown
+    assert held
+
+
 @pytest.mark.parametrize("algo", ["trpo", "cpo"])
 def test_a_trust_region_step_keeps_its_divergence(algo):
     for record in trainer(algo, updates=6, target_kl=0.005).records():

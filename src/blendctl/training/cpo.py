@@ -36,6 +36,7 @@ class CPO:
             "critics": torch.optim.Adam(policy.value_parameters(), lr=config.value_lr, eps=1e-5)
         }
         self.margin = 0.0  # cost per episode by which the limit is tightened
+        self.recovering = False  # whether the latest step could do no more against the cost
 
     def update(self, batch: Batch, rng: np.random.Generator) -> Metrics:
         """Improve policy and critics from one rollout."""
@@ -53,9 +54,11 @@ class CPO:
         harm = batch.cost_advantages - batch.cost_advantages.mean()
         # Cost per step above its limit, the unit of the surrogate of the cost.
         over = batch.episode_cost - config.cost_limit
-        # Steps that keep the limit by their own estimate can leave the true cost above it: so a lasting excess
-        # tightens the limit. The margin is at most the limit itself.
-        self.margin = min(max(self.margin + config.margin_rate * over, 0.0), config.cost_limit)
+        # Of what a step promises on the rows it was made from, other rows see a small part: steps that keep the
+        # limit by their own estimate leave the true cost above it. So a lasting excess tightens the limit, until
+        # steps do nothing but reduce the cost: more margin would only have to be undone later.
+        if over < 0.0 or not self.recovering:
+            self.margin = max(self.margin + config.margin_rate * over, 0.0)
         excess = (over + self.margin) / batch.episode_length
 
         g = gradient(surrogate(policy, batch, gain) + config.entropy * policy.entropy(), policy)
@@ -66,6 +69,7 @@ class CPO:
         q, r, s = float(v @ product(v)), float(v @ product(w)), float(w @ product(w))
         dual = solve_dual(q, r, s, c=excess, delta=config.target_kl)
         step = dual.along_gain * v + dual.along_cost * w
+        self.recovering = dual.case == "recovery"
 
         gain_before, harm_before = float(gain.mean()), float(harm.mean())
 
@@ -96,9 +100,10 @@ class CPO:
         } | cases
 
     def state(self) -> dict[str, Any]:
-        """Give the margin; the rest is in networks and optimiser."""
-        return {"margin": self.margin}
+        """Give the margin and whether it may grow; the rest is in networks and optimiser."""
+        return {"margin": self.margin, "recovering": self.recovering}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from `state`."""
         self.margin = float(state.get("margin", 0.0))
+        self.recovering = bool(state.get("recovering", False))
