@@ -102,3 +102,5 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path):
     assert "the same command goes on from there" in done.stderr
     assert f"--out {tmp_path}" in done.stderr
     assert len(list((tmp_path / "units").iterdir())) == 1
+    assert "PointGoal1" in json.loads((tmp_path / "verdict.json").read_text())
+    assert (tmp_path / "figure.png").is_file()

@@ -98,6 +98,7 @@ def reproduce(
     try:
         _follow(reproduction, {"engine": engine, "workers": workers, "address": address})
     except KeyboardInterrupt:
+        _finish(reproduction)  # a look at what is there should not have to wait for the rest
         click.echo(
             f"stopped; what is finished is in {out}, and the same command goes on from there:\n  {command}",
             err=True,
