@@ -31,6 +31,11 @@ def test_the_readme_tells_what_the_cards_of_the_zoo_tell():
     assert written == script("zoo").with_table(written), "run: python docs/zoo.py"
 
 
+def test_the_readme_tells_what_the_published_verdict_tells():
+    written = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert written == script("results").with_table(written), "run: python docs/results.py"
+
+
 def test_pictures_are_what_their_script_draws_small_and_readable():
     for name, draw in script("pictures").PICTURES.items():
         file = DOCS / "pictures" / f"{name}.svg"
