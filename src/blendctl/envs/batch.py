@@ -113,7 +113,7 @@ class Batch:
         worlds: Worlds | None = None,
     ) -> Outcome:
         """Advance by checked actions (n, act); other `worlds` of the same size may stand in for the batch's own."""
-        out = self._blank_outcome()
+        out = self.blank_outcome()
         counter = np.zeros(1, dtype=np.int64)
         own = self.worlds if worlds is None else worlds
 
@@ -224,7 +224,8 @@ class Batch:
         """Stop the threads."""
         self.crew.close()
 
-    def _blank_outcome(self) -> Outcome:
+    def blank_outcome(self) -> Outcome:
+        """Make room for what a step brings: zeros."""
         n, size = self.worlds.obs.shape
 
         def flags() -> BoolArray:

@@ -27,7 +27,7 @@ from blendctl.envs.scoring import (
 )
 from blendctl.envs.state import ENDED, RUNNING, UNBORN, Worlds
 
-__all__ = ["Outcome", "load_world", "run_resets", "run_steps", "run_peeks"]
+__all__ = ["Outcome", "load_world", "step_world", "run_resets", "run_steps", "run_peeks"]
 
 BoolArray = NDArray[np.bool_]
 
@@ -163,9 +163,10 @@ def _replace_goal(plan: Plan, bench: Bench, worlds: Worlds, w: int) -> bool:
 
 
 @compiled
-def _step_world(
+def step_world(
     plan: Plan, bench: Bench, worlds: Worlds, w: int, action: FloatArray, substeps: int, out: Outcome
 ) -> None:
+    """Advance world w by an action (act,); row w of `out` starts as zeros."""
     load_world(plan, bench, worlds, w)
     for i in range(action.shape[0]):
         bench.ctrl[i] = min(max(action[i], -1.0), 1.0)
@@ -219,7 +220,7 @@ def run_steps(
             fits = _reset_world(plan, bench, worlds, w) and fits
             out.obs[w] = worlds.obs[w]
         else:
-            _step_world(plan, bench, worlds, w, actions[w], substeps, out)
+            step_world(plan, bench, worlds, w, actions[w], substeps, out)
             if worlds.phase[w] == ENDED and autoreset == SAME_STEP:
                 out.final_obs[w] = out.obs[w]
                 fits = _reset_world(plan, bench, worlds, w) and fits

@@ -22,7 +22,7 @@ from blendctl.envs.state import Worlds, empty_worlds
 if TYPE_CHECKING:
     from blendctl.envs.single import SingleWorld
 
-__all__ = ["LatePeeks", "Found"]
+__all__ = ["LatePeeks", "Found", "keep"]
 
 
 class Found(NamedTuple):
@@ -55,13 +55,19 @@ class LatePeeks:
 
     def add(self, action: FloatArray) -> None:
         """Keep the world's present state, and an action (act,) to be judged from it."""
-        keep(self._source, 0, self._kept[self._filling], self.added)
-        self._actions[self._filling][0, self.added] = action
+        kept, actions = self.filling
+        keep(self._source, 0, kept, self.added)
+        actions[0, self.added] = action
         self.added += 1
+
+    @property
+    def filling(self) -> tuple[Worlds, FloatArray]:
+        """Where pairs come together: states, and actions (1, size, act); whoever fills them in sets `added`."""
+        return self._kept[self._filling], self._actions[self._filling]
 
     def start(self) -> Future[Found]:
         """Begin to judge what was added; what was started before must have been waited for."""
-        kept, actions, n = self._kept[self._filling], self._actions[self._filling], self.added
+        (kept, actions), n = self.filling, self.added
         self._filling, self.added = 1 - self._filling, 0
         if self._helper is not None:
             return self._helper.submit(self._judge, kept, actions, n)

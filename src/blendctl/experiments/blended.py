@@ -20,6 +20,7 @@ from blendctl.blender import Blender, Record, run
 from blendctl.controllers import open_controller
 from blendctl.envs import SingleWorld
 from blendctl.errors import InputError, StateError
+from blendctl.experiments.express import Express, Stages
 from blendctl.experiments.scores import Moments, score
 from blendctl.experiments.units import Result, unit_kind
 
@@ -38,30 +39,22 @@ def blended(parameters: Mapping[str, Any], before: Result | None) -> Result:
     the world's own), features, context, and the bandit's options. The result's table has a row per episode; its values
     hold the learner for the next data point, its estimate theta, and the moments of true feedback and context.
     """
-    world = str(parameters["world"])
-    drivers = [open_controller(spec, world=world) for spec in parameters["controllers"]]
-    learner = None if before is None else unpack_learner(before.values["learner"])
-    options = {} if learner is not None else dict(parameters["options"])
-    blender = Blender(
-        drivers,
-        list(parameters["names"]),
-        features=parameters["features"],
-        context=parameters["context"],
-        bandit=learner,
-        fallback=parameters["names"][-1],
-        seed=int(parameters["noise_seed"]),
-        **options,
-    )
-    episodes = int(parameters["episodes"])
-    with closing(SingleWorld(world, max_episode_steps=parameters.get("steps"))) as env, blender:
+    seeds = range(int(parameters["first_seed"]), int(parameters["first_seed"]) + int(parameters["episodes"]))
+    ways = [drive_plainly]
+    if parameters["features"] == "predictions" and parameters["context"] == "current":
+        ways.insert(0, drive_express)  # if it cannot, the other one can
+    for drive in ways:
+        blender = make_blender(parameters, before)
         gather = Gather(blender)
-        started = time.perf_counter()
-        for record in run(
-            env, blender, episodes=episodes, seed=int(parameters["first_seed"]), counterfactual=True
+        with (
+            closing(SingleWorld(str(parameters["world"]), max_episode_steps=parameters.get("steps"))) as env,
+            blender,
         ):
-            gather.add(record)
-        seconds = time.perf_counter() - started
-    table = gather.table()
+            started = time.perf_counter()
+            whole = drive(env, blender, gather, seeds)
+            seconds = time.perf_counter() - started
+        if whole:
+            break
     bandit = blender.bandit
     values = {
         "learner": pack_learner(bandit),
@@ -74,7 +67,42 @@ def blended(parameters: Mapping[str, Any], before: Result | None) -> Result:
         "events": blender.counts.events,
         "moments": gather.moments.plain(),
     }
-    return Result(values, table, {"seconds": seconds, "iterations": float(gather.steps)})
+    return Result(values, gather.table(), {"seconds": seconds, "iterations": float(gather.steps)})
+
+
+def make_blender(parameters: Mapping[str, Any], before: Result | None) -> Blender:
+    """Make the blender of a unit; its learner goes on where that of the unit before stopped."""
+    learner = None if before is None else unpack_learner(before.values["learner"])
+    return Blender(
+        [open_controller(spec, world=str(parameters["world"])) for spec in parameters["controllers"]],
+        list(parameters["names"]),
+        features=parameters["features"],
+        context=parameters["context"],
+        bandit=learner,
+        fallback=parameters["names"][-1],
+        seed=int(parameters["noise_seed"]),
+        **({} if learner is not None else dict(parameters["options"])),
+    )
+
+
+def drive_express(env: SingleWorld, blender: Blender, gather: Gather, seeds: range) -> bool:
+    """Drive in compiled loops; False if that cannot be done, and nothing of it may be used then."""
+    if not Express.fits(blender):
+        return False
+    with Express(env, blender) as express:
+        for seed in seeds:
+            stages = express.episode(seed)
+            if stages is None:
+                return False
+            gather.add_episode(stages)
+    return True
+
+
+def drive_plainly(env: SingleWorld, blender: Blender, gather: Gather, seeds: range) -> bool:
+    """Drive as everyone does."""
+    for record in run(env, blender, episodes=len(seeds), seed=seeds.start, counterfactual=True):
+        gather.add(record)
+    return True
 
 
 class Gather:
@@ -111,6 +139,18 @@ class Gather:
         if record.ended:
             self._rows.append(self._now)
             self._now = {}
+
+    def add_episode(self, stages: Stages) -> None:
+        """Take all stages of an episode."""
+        for start in range(0, len(stages.arm), CHUNK):
+            reward, cost, arm, switched, bound, truth, psi = (part[start : start + CHUNK] for part in stages)
+            self._at = n = len(arm)
+            self._reward[:n], self._cost[:n], self._bound[:n] = reward, cost, bound
+            self._arm[:n], self._switched[:n] = arm, switched
+            self._truth[:n], self._psi[:n] = truth, psi
+            self._flush()
+        self._rows.append(self._now)
+        self._now = {}
 
     def _flush(self) -> None:
         n, self._at = self._at, 0
