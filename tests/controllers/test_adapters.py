@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from blendctl.controllers import Controller
-from blendctl.controllers.adapters import OnnxController, ScriptController, as_controller
+from blendctl.controllers.adapters import OnnxController, ScriptController, act_rows, as_controller
 from blendctl.controllers.anywhere import open_controller, short_name
 from blendctl.errors import FileFormatError, InputError, MissingExtraError
 
@@ -24,6 +24,28 @@ def test_functions_with_and_without_a_generator():
     assert optional.act([0.0], np.random.default_rng(0)).tolist() == [2.0]
     named = as_controller(lambda o, *, rng=None: [0.0 if rng is None else 1.0])
     assert isinstance(named, Controller)
+
+
+def test_a_function_of_one_observation_serves_many_worlds():
+    rows = np.arange(12.0).reshape(4, 3)
+    one = as_controller(lambda o: [float(o[0]), o.sum()])
+    assert act_rows(one, rows, None).tolist() == [[row[0], row.sum()] for row in rows]
+    drawn = as_controller(lambda o, rng: rng.normal(size=2))
+    draws = act_rows(drawn, rows, np.random.default_rng(0))
+    assert draws.tolist() == np.random.default_rng(0).normal(size=(4, 2)).tolist()  # the trial drew nothing
+    many = as_controller(lambda o: np.stack([o[:, 0], o.sum(axis=1)], axis=1))
+    assert act_rows(many, rows, None).tolist() == act_rows(one, rows, None).tolist()
+
+
+def test_a_controller_that_takes_no_batch_is_told():
+    class Single:
+        name = "mine"
+
+        def act(self, observation, rng=None):
+            return np.zeros(2)
+
+    with pytest.raises(InputError, match=r"mine gave actions of shape \(2,\) for 4 observations"):
+        act_rows(Single(), np.zeros((4, 3)), None)
 
 
 def test_a_controller_is_left_as_it_is():

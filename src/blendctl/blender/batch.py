@@ -15,7 +15,7 @@ from blendctl.blender import setup
 from blendctl.blender.objectives import Objective, Objectives
 from blendctl.blender.truth import correct_choices
 from blendctl.controllers import Controller
-from blendctl.controllers.adapters import as_controller
+from blendctl.controllers.adapters import act_rows, as_controller
 from blendctl.errors import InputError, StateError
 from blendctl.features import BoundFeature, Feature, as_feature
 
@@ -117,10 +117,7 @@ class BlenderBatch:
             )
         if self._waiting:
             raise StateError("the last step was not observed; call observe(...) between two acts")
-        actions = [
-            np.asarray(c.act(observations, rng), np.float64)
-            for c, rng in zip(self.controllers, self.rngs, strict=True)
-        ]
+        actions = [act_rows(c, observations, rng) for c, rng in zip(self.controllers, self.rngs, strict=True)]
         if len({action.shape for action in actions}) > 1:
             shapes = ", ".join(f"{n} {a.shape}" for n, a in zip(self.names, actions, strict=True))
             raise InputError(f"the controllers' actions must have one shape, actually: {shapes}")

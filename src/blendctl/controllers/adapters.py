@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import warnings
 from collections.abc import Callable
@@ -14,7 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 from blendctl.controllers.base import Controller
 from blendctl.errors import FileFormatError, InputError, MissingExtraError
 
-__all__ = ["as_controller", "FunctionController", "PredictController", "ScriptController", "OnnxController"]
+__all__ = [
+    "as_controller",
+    "act_rows",
+    "FunctionController",
+    "PredictController",
+    "ScriptController",
+    "OnnxController",
+]
 
 
 def as_controller(thing: Any) -> Controller:
@@ -43,12 +51,46 @@ class FunctionController:
         own = getattr(function, "__name__", type(function).__name__)
         self.name = name or ("function" if own.startswith("<") else own)
         self._takes_rng = _takes_two(function)
+        self._for_one: bool | None = (
+            None  # whether it takes one observation at a time; the first batch will tell
+        )
 
     def act(self, observation: ArrayLike, rng: np.random.Generator | None = None) -> NDArray[Any]:
         """Give the function's action."""
         if self._takes_rng:
             return np.asarray(self.function(observation, rng))
         return np.asarray(self.function(observation))
+
+    def act_rows(self, observations: NDArray[Any], rng: np.random.Generator | None) -> NDArray[Any]:
+        """Give an action for each of several observations: one by one, unless the function was written for batches."""
+        if self._for_one is None:
+            try:
+                self._for_one = self.act(observations[0], copy.deepcopy(rng)).ndim == 1
+            except Exception:
+                self._for_one = False
+        if self._for_one:
+            return np.array([self.act(row, rng) for row in observations])
+        return self.act(observations, rng)
+
+
+def act_rows(
+    controller: Controller, observations: NDArray[Any], rng: np.random.Generator | None
+) -> NDArray[np.float64]:
+    """Give actions (n, action_size) for observations (n, observation_size), whatever kind of controller it is.
+
+    >>> act_rows(as_controller(lambda observation: [observation[0], 1.0]), np.zeros((3, 5)), None).shape
+    (3, 2)
+    """
+    ask = controller.act_rows if isinstance(controller, FunctionController) else controller.act
+    actions = np.asarray(ask(observations, rng), np.float64)
+    if actions.ndim != 2 or len(actions) != len(observations):
+        name = getattr(controller, "name", type(controller).__name__)
+        raise InputError(
+            f"{name} gave actions of shape {actions.shape} for {len(observations)} observations; expected "
+            f"({len(observations)}, action_size). A controller must also take a batch of observations; a plain "
+            "function of one observation is called for each"
+        )
+    return actions
 
 
 def _takes_two(function: Callable[..., Any]) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from blendctl.controllers.adapters import FunctionController
 from blendctl.controllers.base import Predictor
 
 __all__ = ["Finding", "check_controller", "world_observations"]
@@ -197,9 +198,10 @@ def _batch(controller: Any, observations: FloatArray, action_size: int) -> Findi
     except Exception:
         actions = np.empty(0)
     if actions.shape != (len(observations), action_size):
-        return Finding(
-            "batch", "note", "it takes one observation at a time: it cannot drive many worlds at once"
-        )
+        told = "it takes one observation at a time: "
+        if isinstance(controller, FunctionController):
+            return Finding("batch", "good", told + "in many worlds it is called for each")
+        return Finding("batch", "note", told + "it cannot drive many worlds at once")
     rows = np.stack([controller.act(o.copy(), None) for o in observations])
     if np.allclose(rows, actions, atol=1e-4):
         return Finding("batch", "good", "a batch gives the same actions as its rows")

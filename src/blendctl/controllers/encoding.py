@@ -124,9 +124,9 @@ class Encoding:
             np.array([r.radius for r in self.lidars], np.float64),
             np.array(self.pairs, np.int64).reshape(-1, 2),
             np.array([[a.time, a.width] for a in self.ahead], np.float64).reshape(-1, 2),
-            self.near,
-            self.velocity,
-            self.max_distance,
+            bool(self.near),
+            int(self.velocity),
+            float(self.max_distance),
         )
         object.__setattr__(self, "plan", plan)
         object.__setattr__(self, "size", len(robot) + rings + objects + PAIR_VIEWS * len(self.pairs))

@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
+from blendctl.controllers.adapters import act_rows
 from blendctl.controllers.base import Controller
 from blendctl.controllers.network import NetworkController
 from blendctl.envs import VectorWorld
@@ -127,7 +128,7 @@ def _episodes(
     live = np.ones(worlds.num_envs, np.bool_)
     observations, _ = worlds.reset(seed=seed)
     while live.any():
-        actions = np.asarray(controller.act(observations, rng), np.float64)
+        actions = act_rows(controller, observations, rng)
         if not np.isfinite(actions).all():
             raise StateError("the controller gave an action that is NaN or infinite; it cannot be evaluated")
         observations, rewards, terminated, truncated, infos = worlds.step(np.clip(actions, -1.0, 1.0))

@@ -13,6 +13,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from blendctl.controllers import Controller, open_controller
+from blendctl.controllers.adapters import act_rows
 from blendctl.controllers.evaluation import check_fits
 from blendctl.envs import VectorWorld
 from blendctl.errors import StateError
@@ -66,9 +67,8 @@ def _drive(
     truth = np.zeros((n, arms, 2))  # reward and cost that every arm would bring
     observations, _ = worlds.reset(seed=seed)
     while live.any():
-        proposals = np.stack(
-            [np.asarray(c.act(observations, rng), np.float64) for c, rng in zip(drivers, own, strict=True)]
-        )  # (arms, n, act)
+        proposals = np.stack([act_rows(c, observations, rng) for c, rng in zip(drivers, own, strict=True)])
+        # (arms, n, act)
         if not np.isfinite(proposals).all():
             raise StateError("a controller gave an action that is NaN or infinite; it cannot be measured")
         arm = chance.integers(arms, size=n) if arms > 1 else np.zeros(n, np.intp)

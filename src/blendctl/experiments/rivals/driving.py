@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from blendctl.blender.truth import correct_choices
 from blendctl.controllers import Controller
+from blendctl.controllers.adapters import act_rows
 from blendctl.controllers.evaluation import check_fits
 from blendctl.envs import VectorWorld
 from blendctl.errors import InputError, StateError
@@ -111,8 +112,7 @@ def _ask(
     controllers: Sequence[Controller], observations: FloatArray, streams: Sequence[np.random.Generator]
 ) -> FloatArray:
     actions = [
-        np.asarray(controller.act(observations, rng), np.float64)
-        for controller, rng in zip(controllers, streams, strict=True)
+        act_rows(controller, observations, rng) for controller, rng in zip(controllers, streams, strict=True)
     ]
     shapes = {action.shape for action in actions}
     if len(shapes) > 1:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl.controllers import Controller
+from blendctl.controllers.adapters import act_rows
 from blendctl.envs import VectorWorld
 from blendctl.errors import InputError
 from blendctl.experiments.rivals.views import describe_states
@@ -57,7 +58,7 @@ def log_drives(
         left = np.where(over, rng.integers(every, 3 * every + 1, size=n), left) - 1
         if t % stride == 0:
             states.append(describe_states(controllers, observations))
-        proposals = np.stack([np.asarray(c.act(observations, rng), np.float64) for c in controllers])
+        proposals = np.stack([act_rows(c, observations, rng) for c in controllers])
         drivers[t] = driver
         actions = np.clip(proposals[driver, np.arange(n)], -1.0, 1.0)
         observations, reward[t], terminated, truncated, infos = worlds.step(actions)

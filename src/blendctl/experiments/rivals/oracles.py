@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
+from blendctl.controllers.adapters import act_rows
 from blendctl.envs import VectorWorld
 from blendctl.experiments.rivals.base import FloatArray, Frame, Seat
 
@@ -58,7 +59,7 @@ class Rollouts:
 
         def everyone(observations: FloatArray) -> FloatArray:
             actions = [
-                np.asarray(controller.act(observations[k * per_arm : (k + 1) * per_arm], streams[k]))
+                act_rows(controller, observations[k * per_arm : (k + 1) * per_arm], streams[k])
                 for k, controller in enumerate(self.seat.controllers)
             ]
             return np.asarray(np.clip(np.concatenate(actions), -1.0, 1.0), np.float64)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl.controllers import Controller, NetworkController
+from blendctl.controllers.adapters import act_rows
 from blendctl.controllers.base import Critic
 from blendctl.features.predictions import can_predict
 
@@ -25,7 +26,7 @@ def describe_states(controllers: Sequence[Controller], observations: FloatArray)
     """
     columns: list[Any] = [np.ones(len(observations))]
     for controller in controllers:
-        action = np.asarray(controller.act(observations), np.float64)
+        action = act_rows(controller, observations, None)
         columns += list(action.T)
         if isinstance(controller, Critic):
             columns += [controller.value(observations), controller.cost_value(observations)]
