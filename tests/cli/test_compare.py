@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from blendctl.cli import main
+from blendctl.experiments import engines
 
 SHORT = ["--episodes", "2", "--steps", "12", "--engine", "inline"]
 
@@ -125,3 +126,42 @@ def test_methods_are_listed_with_their_parameters(capsys):
     assert code == 0
     assert "ceiling.horizon = 60: control steps to look ahead" in out
     assert "paper-previous" in out
+
+
+@pytest.mark.parametrize("how", ["fails", "stops"])
+def test_methods_that_are_finished_are_written_when_others_fail(tmp_path, capsys, monkeypatch, how):
+    real = engines.perform
+
+    def perform(order, before):
+        if b"shared" in order:
+            raise ValueError("the wheel came off") if how == "fails" else KeyboardInterrupt
+        return real(order, before)
+
+    monkeypatch.setattr(engines, "perform", perform)
+    words = ["compare", "PointGoal1", "--methods", "random-episode", "shared", *SHORT, "--out", tmp_path]
+    code, out, err = call(capsys, *words)
+    told = json.loads((tmp_path / "compare.json").read_text())
+    assert set(told["methods"]) == {"performant", "safe", "random-episode"}
+    assert (tmp_path / "compare.png").is_file()
+    if how == "fails":
+        assert code == 1
+        assert "the wheel came off" in err
+        assert "random-episode" in out
+    else:
+        assert code == 130
+        assert "the same command goes on from there" in err
+    monkeypatch.undo()
+    code, _, _ = call(capsys, *words)
+    assert code == 0
+    assert "shared" in json.loads((tmp_path / "compare.json").read_text())["methods"]
+
+
+def test_nothing_is_written_without_the_two_controllers_alone(tmp_path, capsys, monkeypatch):
+    def perform(order, before):
+        raise ValueError("the wheel came off")
+
+    monkeypatch.setattr(engines, "perform", perform)
+    code, _, err = call(capsys, "compare", "PointGoal1", "--methods", "random", *SHORT, "--out", tmp_path)
+    assert code == 1
+    assert "the wheel came off" in err
+    assert not (tmp_path / "compare.json").exists()

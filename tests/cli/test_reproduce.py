@@ -70,6 +70,20 @@ def test_another_seed_or_pair_in_the_same_directory_is_refused(finished):
         call(*SMALL, "--controllers", *swapped, "--out", out)
 
 
+def test_weights_that_changed_under_their_name_are_refused(tmp_path):
+    pair = [tmp_path / "one.py", tmp_path / "two.py"]
+    for path in pair:
+        path.write_text("def drive(observation): return [0.0, 0.0]\n")
+    words = (*SMALL, "--controllers", *[f"{path}:drive" for path in pair], "--features", "one-hot")
+    out = tmp_path / "out"
+    call(*words, "--out", out)
+    before = (out / "points.parquet").read_bytes()
+    pair[0].write_text("def drive(observation): return [1.0, 0.0]\n")
+    with pytest.raises(InputError, match=r"PointGoal1 digests .* there, .* now"):
+        call(*words, "--out", out)
+    assert (out / "points.parquet").read_bytes() == before
+
+
 def test_wrong_options_are_told_before_anything_is_written(tmp_path):
     out = tmp_path / "out"
     with pytest.raises(InputError, match='did you mean "PointGoal1"'):
@@ -104,3 +118,4 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path):
     assert len(list((tmp_path / "units").iterdir())) == 1
     assert "PointGoal1" in json.loads((tmp_path / "verdict.json").read_text())
     assert (tmp_path / "figure.png").is_file()
+    assert json.loads((tmp_path / "run.json").read_text())["sessions"][0]["seconds"] > 0

@@ -89,6 +89,22 @@ def test_a_swept_method_is_judged_by_episodes_that_did_not_choose():
     assert sum(row["shown"] for row in shown) == 4 * 10
 
 
+def test_a_learner_that_helped_to_choose_does_not_judge():
+    """With blocks, whose worlds share a learner, whole blocks choose for the others."""
+
+    def brings(method, setting, seed):
+        alone = {"performant": (26.0, 60.0), "safe": (20.0, 20.0)}
+        lucky = setting == (
+            1 if seed < 4 else 4
+        )  # in the first block one setting shines, in the second another
+        return alone.get(method) or ((26.0, 20.0) if lucky else (20.0, 60.0))
+
+    comparison = Comparison("PointGoal1", PAIR, ("simplex",), episodes=8, block=4, seed=0)
+    shown = mark_shown(comparison, made_up(comparison, brings)).to_pylist()
+    chosen = {row["seed"]: row["setting"] for row in shown if row["method"] == "simplex" and row["shown"]}
+    assert chosen == {seed: 4 if seed < 4 else 1 for seed in range(8)}
+
+
 def test_standings_are_as_promised():
     def brings(method, setting, seed):
         points = {"performant": (26.0, 59.4), "safe": (20.9, 29.2)}

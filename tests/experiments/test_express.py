@@ -13,7 +13,7 @@ from blendctl.controllers import load
 from blendctl.envs import SingleWorld
 from blendctl.experiments import blended as module
 from blendctl.experiments.blended import Gather, blended, drive_plainly
-from blendctl.experiments.express import CHUNK, Express
+from blendctl.experiments.express import STRETCH, Express
 
 PAIR = ["PointGoal1/ppo", "PointGoal1/ppo-lagrangian"]
 
@@ -26,7 +26,7 @@ def unit(controllers=PAIR, world="PointGoal1", **changes):
         "first_seed": 7,
         "noise_seed": 3,
         "episodes": 2,
-        "steps": CHUNK + 30,
+        "steps": STRETCH + 30,
         "features": "predictions",
         "context": "current",
         "options": {},
@@ -49,7 +49,7 @@ def plainly(parameters, before, monkeypatch):
     "parameters",
     [
         unit(),
-        unit(steps=2 * CHUNK),
+        unit(steps=2 * STRETCH),
         unit(steps=1, episodes=3),
         unit(options={"noise": 0.01, "delta": 0.2, "radius": "paper", "union_bound": False}),
         unit(options={"discount": 0.99, "scales": [0.01, 2.0]}),
@@ -89,7 +89,7 @@ def test_an_episode_that_ends_early_draws_no_more_than_it_drove():
     gathered = []
     for way in ("express", "plain"):
         blender = Blender([load(name) for name in PAIR], ["a", "b"], seed=1)
-        with closing(Fragile("PointGoal1", max_episode_steps=CHUNK)) as world, blender:
+        with closing(Fragile("PointGoal1", max_episode_steps=STRETCH)) as world, blender:
             gather = Gather(blender)
             if way == "express":
                 with Express(world, blender) as express:
@@ -100,7 +100,7 @@ def test_an_episode_that_ends_early_draws_no_more_than_it_drove():
             states = [rng.bit_generator.state for rng in blender.drivers.rngs]
             gathered.append((gather.table(), blender.bandit.theta.tolist(), gather.moments.plain(), states))
     assert gathered[0] == gathered[1]
-    assert gathered[0][0]["length"].to_pylist() == [1, CHUNK, 1, CHUNK]
+    assert gathered[0][0]["length"].to_pylist() == [1, STRETCH, 1, STRETCH]
 
 
 def broken(at):
@@ -135,6 +135,19 @@ def test_other_parts_are_left_to_the_blender(monkeypatch):
     for changes in ({"context": "previous"}, {"features": "critics"}, {"options": {"rule": "linear"}}):
         assert blended(unit(**short, **changes), None).values["stage"] == 5
     assert blended(unit(PAIR[:1], **short), None).values["stage"] == 5  # one arm has no other to be judged
+
+
+def test_the_loop_takes_only_controllers_of_the_world_and_of_one_kind():
+    def fits(controllers, world="PointGoal1"):
+        with closing(SingleWorld(world)) as made:
+            return Express.fits(made, Blender(controllers, ["a", "b"], features="predictions", seed=0))
+
+    good = load(PAIR[0])
+    assert fits([good, load(PAIR[1])])
+    assert not fits([good, load(PAIR[1])], world="CarButton1")  # it would read entries that are not there
+    wide = replace(good, context=replace(good.context, scale=good.context.scale.astype(np.float64)))
+    assert not fits([good, wide])  # works, but not in a loop that was compiled for one kind
+    assert fits([good, replace(good, encoding=replace(good.encoding, max_distance=3))])
 
 
 def test_the_loop_stages_what_run_records():

@@ -13,6 +13,7 @@ from blendctl.experiments.blended import blended, pack_learner, unpack_learner
 from blendctl.experiments.lockstep import lockstep
 from blendctl.experiments.protocol import AUTHORS, Settings, plan
 from blendctl.experiments.reproduce import Reproduction
+from blendctl.experiments.store import decode, encode
 from blendctl.experiments.tables import EPISODES, POINTS, Tables
 
 PAIR = ("PointGoal1/ppo", "PointGoal1/ppo-lagrangian")
@@ -117,6 +118,22 @@ def test_data_points_that_a_role_leaves_out_do_not_shift_the_others():
     assert list(by_role["random"]) == [*range(11), 20]
     assert by_role["safe"][20] == 21 * 2 * 5
     assert by_role["random"].items() <= by_role["safe"].items()
+    losses = [row["max_loss"] for row in rows if row["role"] == "random"]
+    assert losses[11] == pytest.approx(21 * losses[0])  # the sums belong to the axis that they stand on
+
+
+def test_the_time_per_iteration_is_that_of_this_session(whole, tmp_path):
+    slow = small(data_points=1)
+    reproduction, _ = run(tmp_path, slow)
+    for path in (tmp_path / "units").iterdir():  # as if an earlier session had been slow
+        unit = next(u for u in reproduction.units if u.key == path.stem)
+        result = decode(path.read_bytes(), key=unit.key)
+        result.timing["seconds"] = 1e6
+        path.write_bytes(encode(unit.key, unit.order(), result))
+    again, _ = run(tmp_path, slow)
+    assert again.milliseconds()["PointGoal1"]["measured"] > 1e6  # there is nothing else to tell
+    grown, _ = run(tmp_path, small())
+    assert grown.milliseconds()["PointGoal1"]["measured"] < 1e6
 
 
 def test_a_chain_hands_on_its_learner():

@@ -94,6 +94,16 @@ def test_parts_may_be_added_and_not_changed(tmp_path):
     assert len(run["sessions"]) == 3
 
 
+def test_other_versions_than_before_are_told(tmp_path):
+    assert Store(tmp_path, "compare", identity={}).changed == ""
+    assert Store(tmp_path, "compare", identity={}).changed == ""
+    run = json.loads((tmp_path / "run.json").read_text())
+    now = run["sessions"][-1]["versions"]["mujoco"]
+    run["sessions"][-1]["versions"]["mujoco"] = "1.2.3"
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    assert Store(tmp_path, "compare", identity={}).changed == f"mujoco 1.2.3, now {now}"
+
+
 def test_run_json_tells_every_session(tmp_path):
     Store(tmp_path, "compare", identity={"seed": 0}, command="blendctl compare")
     Store(tmp_path, "compare", identity={"seed": 0}, command="blendctl compare again").note(units=3)

@@ -4,8 +4,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from blendctl.experiments.tables import EPISODES
-from blendctl.experiments.verdict import in_words, student, verdict
+from blendctl.experiments import verdict as module
+from blendctl.experiments.tables import EPISODES, POINTS
+from blendctl.experiments.verdict import in_words, student
+
+
+def verdict(episodes, points=None):
+    return module.verdict(episodes, POINTS.empty_table() if points is None else points)
 
 
 def episodes(traces=1, count=20, *, blended_cost=30.0, blended_correct=0.7, random_correct=0.6):
@@ -104,3 +109,43 @@ def test_a_difference_by_rounding_proves_nothing():
 )
 def test_students_distribution_is_that_of_the_tables(t, freedom, expected):
     assert student(t, freedom) == pytest.approx(expected, abs=2e-4)
+
+
+def test_a_learner_is_compared_with_chance_over_its_whole_trace():
+    """Random switching is run densely at first, where the learner knows little: that must not weigh more."""
+    rows = []
+    for point in range(30):
+        correct = 0.5 if point < 10 else 0.8
+        rows += [
+            {"world": "PointGoal1", "trace": 0, "role": role, "data_point": point, "episode": e, "return": 1.0 * e,
+             "cost": 1.0, "length": 10, "correct_ratio": ratio + 0.01 * e}
+            for role, ratio in (("blended", correct), ("random", 0.6)) for e in range(2)
+            if role == "blended" or point < 10 or point % 10 == 0
+        ]  # fmt: skip
+    claim = verdict(pa.Table.from_pylist(rows, schema=EPISODES))["PointGoal1"]["claims"][
+        "correct_above_random"
+    ]
+    assert claim["difference"] == pytest.approx((0.5 + 0.8 + 0.8) / 3 - 0.6)
+    assert claim["sample"] == 6
+
+
+def losses(*pairs):
+    rows = [
+        {"world": "PointGoal1", "trace": 0, "role": "blended", "data_point": point, "max_loss_mean": loss,
+         "max_loss_bound_mean": bound, "context_r2_reward": 0.7, "context_r2_cost": 0.5}
+        for point, (loss, bound) in enumerate(pairs)
+    ]  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=POINTS)
+
+
+def test_a_loss_above_its_bound_is_told_plainly():
+    found = verdict(episodes(), losses((0.1, 0.5), (0.1, 0.3)))["PointGoal1"]
+    assert found["loss"]["below_bound"]
+    assert (found["loss"]["mean"], found["loss"]["bound_mean"]) == (0.1, 0.3)
+    assert "stays under its bound: 0.1 per step, bound 0.3" in in_words("PointGoal1", found)[-1]
+    found = verdict(episodes(), losses((0.1, 0.5), (0.4, 0.3), (0.2, 0.1)))["PointGoal1"]
+    assert not found["loss"]["below_bound"]
+    words = in_words("PointGoal1", found)[-1]
+    assert "does NOT stay under its bound, at 2 of 3 data points" in words
+    assert "explains 70% and 50% of reward and cost" in words
+    assert len(in_words("PointGoal1", verdict(episodes())["PointGoal1"])) == 4  # nothing known, nothing said

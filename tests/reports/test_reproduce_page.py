@@ -7,6 +7,7 @@ import pyarrow.parquet
 import pytest
 
 from blendctl.cli import main
+from blendctl.controllers.evaluation import interval95
 from blendctl.errors import FileFormatError
 from blendctl.reports import build_report
 from blendctl.reports.folder import look_into
@@ -37,7 +38,7 @@ def test_the_table_is_the_verdicts(folder, data):
         assert row["cost"] == [mine["cost_mean"], *mine["cost_ci95"]]
     held = sum(claim["holds"] for claim in told["claims"].values())
     assert data["verdict"].startswith(f"In PointGoal1 {held} of the 4 claims hold")
-    assert len(data["claims"]) == 4
+    assert len(data["claims"]) == 5  # and a word about the loss
 
 
 def test_charts_follow_the_data_points(folder, data):
@@ -77,6 +78,35 @@ def test_one_that_did_not_end_has_a_banner(folder, tmp_path):
     (cut / "points.parquet").write_bytes(b"PAR1")
     with pytest.raises(FileFormatError, match="damaged"):
         build_report(cut)
+
+
+def test_tables_newer_than_the_verdict_are_what_is_shown(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "on")
+    words = ["reproduce", "--worlds", "PointGoal1", "--data-points", "3", "--episodes", "2", "--steps", "40"]
+    with pytest.raises(SystemExit):
+        main([*words, "--engine", "inline", "--out", str(tmp_path / "on")])
+    assert reproduce_page(look_into(tmp_path / "on"))["banner"] == []
+    shutil.copy(folder / "verdict.json", tmp_path / "on")  # as it was while the third data point was driven
+    data = reproduce_page(look_into(tmp_path / "on"))
+    assert "goes on" in data["banner"][0]
+    assert data["charts"][0]["series"][-1]["x"] == [1, 2, 3]
+    points = pyarrow.parquet.read_table(tmp_path / "on" / "points.parquet").to_pandas()
+    blended = points[points["role"] == "blended"]
+    row = next(row for row in data["table"] if row["name"] == "blended")
+    assert row["return"][0] == pytest.approx(blended["return_mean"].mean())
+
+
+def test_bands_over_several_traces_are_those_of_the_traces(tmp_path):
+    words = ["reproduce", "--worlds", "PointGoal1", "--data-points", "1", "--episodes", "2", "--steps", "40"]
+    with pytest.raises(SystemExit):
+        main([*words, "--traces", "3", "--engine", "inline", "--out", str(tmp_path)])
+    points = pyarrow.parquet.read_table(tmp_path / "points.parquet").to_pandas()
+    data = reproduce_page(look_into(tmp_path))
+    means = points[points["role"] == "blended"]["return_mean"].to_numpy()
+    line = next(line for line in data["charts"][0]["series"] if line["name"] == "blended")
+    assert [line["low"][0], line["high"][0]] == pytest.approx(interval95(means))
+    row = next(row for row in data["table"] if row["name"] == "blended")
+    assert row["loss"] == pytest.approx(points[points["role"] == "blended"]["max_loss_mean"].mean())
 
 
 def test_another_experiment_has_no_page(folder, tmp_path):

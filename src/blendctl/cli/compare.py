@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,13 +14,14 @@ import click
 
 from blendctl.cli import completing
 from blendctl.cli.as_typed import command_as_typed
-from blendctl.cli.engine_options import engine_options
+from blendctl.cli.engine_options import engine_options, tell_changes, tell_damaged
 from blendctl.cli.many import ManyValues
 from blendctl.cli.output import json_option, progress_bar, table_console, write_json
-from blendctl.errors import InputError
+from blendctl.errors import BlendctlError, InputError, StateError
 
 if TYPE_CHECKING:
     from blendctl.experiments.compare import Comparison
+    from blendctl.experiments.engines import Finished
     from blendctl.experiments.store import Store
 
 __all__ = ["compare"]
@@ -107,16 +109,31 @@ def compare(
     plan = _served(plan, asked=methods)
     command = command_as_typed(click.get_current_context())
     store = Store(out, "compare", identity=plan.identity, command=command)
+    tell_changes(store)
     started = time.perf_counter()
-    table = _run(plan, store, engine=engine, workers=workers, address=address)
-    told = standings(plan, table)
-    _write(store, mark_shown(plan, table), told)
+    done, failure = _run(plan, store, engine=engine, workers=workers, address=address)
     store.note(seconds=round(time.perf_counter() - started, 1))
+    whole = plan.finished(done)  # all of it, unless something failed
+    if whole is None:
+        assert failure is not None
+        raise failure
+    table = whole.rows(whole.pieces(), done)
+    told = standings(whole, table)
+    _write(store, mark_shown(whole, table), told)
+    tell_damaged(store)
+    if isinstance(failure, KeyboardInterrupt):
+        click.echo(
+            f"stopped; the methods that are finished are in {out}; the same command goes on from there:\n  {command}",
+            err=True,
+        )
+        raise failure
     table_console(json_file).print(_table(told))
     if told["corner"]["reason"] is not None:
         click.echo(told["corner"]["reason"], err=True)
     click.echo(f"wrote compare.parquet, .json, .png, .svg and .pdf in {out}", err=json_file == Path("-"))
     write_json(json_file, told)
+    if failure is not None:
+        raise failure
 
 
 def _served(plan: Comparison, *, asked: tuple[str, ...]) -> Comparison:
@@ -149,11 +166,13 @@ def _values(assignments: tuple[str, ...]) -> dict[str, dict[str, str]]:
     return found
 
 
-def _run(plan: Comparison, store: Store, **where: Any) -> Any:
-    """Run what is not done yet, with a bar on the terminal; give the table of all episodes."""
+def _run(
+    plan: Comparison, store: Store, **where: Any
+) -> tuple[list[Finished], BlendctlError | KeyboardInterrupt | None]:
+    """Run what is not done yet, with a bar on the terminal; give what is finished, and what stopped the rest."""
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
-    from blendctl.experiments.engines import run_units
+    from blendctl.experiments.engines import UnitsFailed, run_units
 
     pieces = plan.pieces()
     names = {piece.unit.key: piece.method for piece in pieces}
@@ -175,8 +194,14 @@ def _run(plan: Comparison, store: Store, **where: Any) -> Any:
             progress.update(bar, completed=event.done, total=event.total, description=words)
 
         units = [piece.unit for piece in pieces]
-        finished = list(run_units(units, store=store, progress=hear, **where))
-    return plan.rows(pieces, finished)
+        done: list[Finished] = []
+        try:
+            with closing(run_units(units, store=store, progress=hear, **where)) as stream:
+                for one in stream:
+                    done.append(one)  # noqa: PERF402  # those that came before an error stay
+        except (UnitsFailed, StateError, KeyboardInterrupt) as error:
+            return done, error
+    return done, None
 
 
 def _write(store: Store, table: Any, told: dict[str, Any]) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-__all__ = ["engine_options"]
+if TYPE_CHECKING:
+    from blendctl.experiments.store import Store
+
+__all__ = ["engine_options", "tell_changes", "tell_damaged"]
 
 
 def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -19,3 +22,19 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ):
         command = option(command)
     return command
+
+
+def tell_changes(store: Store) -> None:
+    """Say if what is finished in a directory was made with other versions."""
+    if store.changed:
+        click.echo(
+            f"versions are not those of the session before ({store.changed}): what is finished is kept as it is; "
+            "for a run of one piece choose a new directory",
+            err=True,
+        )
+
+
+def tell_damaged(store: Store) -> None:
+    """Name the files that were damaged."""
+    for name in store.damaged:
+        click.echo(f"units/{name} was damaged and has been run again", err=True)

@@ -11,10 +11,10 @@ import click
 
 from blendctl.cli import completing
 from blendctl.cli.as_typed import command_as_typed
-from blendctl.cli.engine_options import engine_options
+from blendctl.cli.engine_options import engine_options, tell_changes, tell_damaged
 from blendctl.cli.many import ManyValues
 from blendctl.cli.output import json_option, progress_bar, table_console, write_json
-from blendctl.errors import InputError
+from blendctl.errors import BlendctlError, InputError, StateError
 
 if TYPE_CHECKING:
     from blendctl.experiments.protocol import Settings
@@ -91,32 +91,28 @@ def reproduce(
     make_engine(engine, workers=workers, address=address)  # refuses before anything is written
     settings = _settings(worlds, controllers, options)
     command = command_as_typed(click.get_current_context())
-    store = Store(out, "reproduce", identity=settings.identity(), parts=settings.worlds, command=command)
+    store = Store(out, "reproduce", identity=settings.identity(), parts=settings.parts(), command=command)
+    tell_changes(store)
     started = time.perf_counter()
     reproduction = Reproduction(settings, store)
-    failure: UnitsFailed | None = None
+    failure: BlendctlError | None = None
     try:
         _follow(reproduction, {"engine": engine, "workers": workers, "address": address})
     except KeyboardInterrupt:
-        _finish(reproduction)  # a look at what is there should not have to wait for the rest
+        _finish(reproduction, started)  # a look at what is there should not have to wait for the rest
         click.echo(
             f"stopped; what is finished is in {out}, and the same command goes on from there:\n  {command}",
             err=True,
         )
         raise
-    except UnitsFailed as error:
+    except (UnitsFailed, StateError) as error:  # units that cannot be run; a cluster that was lost
         failure = error  # what is finished is worth a look
-    found = _finish(reproduction)
-    store.note(
-        seconds=round(time.perf_counter() - started, 1),
-        milliseconds_per_iteration=reproduction.milliseconds(),
-    )
+    found = _finish(reproduction, started)
     console = table_console(json_file)
     console.print(_table(found))
     for line in _words(reproduction, found):
         console.print(line, soft_wrap=True)
-    for name in store.damaged:
-        click.echo(f"units/{name} was damaged and has been run again", err=True)
+    tell_damaged(store)
     click.echo(
         f"wrote figure.png, .pdf, .svg, points.parquet, episodes.parquet and verdict.json in {out}",
         err=json_file == Path("-"),
@@ -183,8 +179,8 @@ def _follow(reproduction: Reproduction, where: dict[str, Any]) -> None:
                 )
 
 
-def _finish(reproduction: Reproduction) -> dict[str, Any]:
-    """Write verdict and figure; give the verdict."""
+def _finish(reproduction: Reproduction, started: float) -> dict[str, Any]:
+    """Write verdict and figure of what is finished, and how long it took since `started`; give the verdict."""
     from blendctl.reports.figure import draw_reproduction
     from blendctl.reports.scatter import figure_bytes
 
@@ -197,6 +193,10 @@ def _finish(reproduction: Reproduction) -> dict[str, Any]:
         figure = draw_reproduction(reproduction.tables.points(), titles=titles)
         for kind in ("png", "pdf", "svg"):
             reproduction.store.write(f"figure.{kind}", figure_bytes(figure, kind))
+    reproduction.store.note(
+        seconds=round(time.perf_counter() - started, 1),
+        milliseconds_per_iteration=reproduction.milliseconds(),
+    )
     return found
 
 

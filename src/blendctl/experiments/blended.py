@@ -87,7 +87,7 @@ def make_blender(parameters: Mapping[str, Any], before: Result | None) -> Blende
 
 def drive_express(env: SingleWorld, blender: Blender, gather: Gather, seeds: range) -> bool:
     """Drive in compiled loops; False if that cannot be done, and nothing of it may be used then."""
-    if not Express.fits(blender):
+    if not Express.fits(env, blender):
         return False
     with Express(env, blender) as express:
         for seed in seeds:

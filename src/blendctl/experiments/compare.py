@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -137,6 +137,16 @@ class Comparison:
 
     def _common(self) -> dict[str, Any]:
         return {"world": self.world, "controllers": list(self.controllers), "steps": self.steps}
+
+    def finished(self, done: Iterable[Finished]) -> Comparison | None:
+        """Give the comparison of those methods of which all is done; None without the two controllers alone."""
+        keys = {one.unit.key for one in done}
+        left = {piece.method for piece in self.pieces() if piece.unit.key not in keys}
+        if left & set(ALONE):
+            return None
+        whole = tuple(name for name in self.methods if name not in left)
+        values = {name: given for name, given in self.values.items() if find_method(name).name in whole}
+        return replace(self, methods=whole, values=values)
 
     def rows(self, pieces: Sequence[Piece], finished: Iterable[Finished]) -> pa.Table:
         """Give the table of all episodes: a row per method, setting and episode, in that order."""

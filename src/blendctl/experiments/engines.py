@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -96,7 +96,7 @@ def run_units(
     workers: int | None = None,
     address: str | None = None,
     progress: Callable[[Event], None] | None = None,
-) -> Iterator[Finished]:
+) -> Generator[Finished, None, None]:
     """Run units and yield each as it finishes; those that the store holds come first, without running.
 
     engine: "processes" on this machine, "ray" on many, "inline" here and now; the results are the same to the bit.
@@ -173,7 +173,7 @@ class _Schedule:
                     raise InputError(f"unit {unit.key} follows {unit.after.key}, which is not in the list")
                 self.followers.setdefault(numbers[unit.after.key], []).append(number)
 
-    def run(self, start: Callable[[], Engine]) -> Iterator[Finished]:
+    def run(self, start: Callable[[], Engine]) -> Generator[Finished, None, None]:
         yield from self._stored()
         if self.done == len(self.units):
             return

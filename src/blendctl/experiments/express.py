@@ -9,9 +9,11 @@ between two steps, and a hundred of them are driven at once. Whatever is unusual
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,8 +33,9 @@ __all__ = ["Express", "Stages"]
 
 FloatArray = NDArray[np.float64]
 
-CHUNK = 100  # steps between two visits to Python
+STRETCH = 100  # steps between two visits to Python
 
+typeof: Callable[[object], object] = numba.typeof
 _decision_size = compiled(decision_size)
 
 
@@ -73,19 +76,27 @@ class Express:
         self.world, self.blender = world, blender
         controllers = [c for c in blender.controllers if isinstance(c, NetworkController)]
         self.drivers = tuple(_driver(controller) for controller in controllers)
-        self.late = LatePeeks(world, size=CHUNK * (len(controllers) - 1))
+        self.late = LatePeeks(world, size=STRETCH * (len(controllers) - 1))
         self.previous = -1  # who drove last
 
     @staticmethod
-    def fits(blender: Blender) -> bool:
-        """Tell whether all parts are our own, and work as the loop does.
+    def fits(world: SingleWorld, blender: Blender) -> bool:
+        """Tell whether all parts are our own, fit the world, and work as the loop does.
 
         The rest is up to the caller: predictions of the current state as context, actions drawn, no hold, dwell,
         deadline or record, reward and -cost as objectives, and a learner that learns.
         """
+        need = world.batch.worlds.obs.shape[1], world.batch.act_size
+        own = [
+            controller
+            for controller in blender.controllers
+            if type(controller) is NetworkController and controller.context is not None
+        ]
         return (
-            len(blender.names) > 1
-            and all(type(c) is NetworkController and c.context is not None for c in blender.controllers)
+            1 < len(own) == len(blender.controllers)
+            and all((c.observation_size, c.action_size) == need for c in own)
+            and all(c.context.encoding.observation_size == need[0] for c in own if c.context is not None)
+            and len({typeof(_driver(controller)) for controller in own}) == 1  # one loop for all
             and blender.bandit._core.compiled_rule
         )
 
@@ -110,7 +121,7 @@ class Express:
 
     def _chunk(self) -> Stages | None:
         batch, core = self.world.batch, self.blender.bandit._core
-        n, arms = min(CHUNK, int(batch.plan.max_steps - batch.worlds.steps[0])), len(self.drivers)
+        n, arms = min(STRETCH, int(batch.plan.max_steps - batch.worlds.steps[0])), len(self.drivers)
         rngs: list[Any] = self.blender.drivers.rngs
         before = [rng.bit_generator.state for rng in rngs]
         noise = np.stack([rng.standard_normal((n, batch.act_size)) for rng in rngs], axis=1)

@@ -19,7 +19,7 @@ from blendctl.controllers import Controller, open_controller, zoo_names
 from blendctl.controllers.library import PAIRS
 from blendctl.envs.catalog import find_task, short_name
 from blendctl.errors import InputError, did_you_mean
-from blendctl.experiments.units import Unit
+from blendctl.experiments.units import Unit, controller_digest
 from blendctl.features import as_feature
 
 __all__ = [
@@ -42,6 +42,7 @@ PAPER_MILLISECONDS = {
 }  # per iteration, counterfactuals included
 SCALES = {"quick": 10, "paper": 110}  # data points
 ROLES = ("performant", "safe", "random", "blended")
+EVERY = 10  # random switching does not change in time: after so many data points only every so-manyth is run
 FEATURES = (
     "predictions",
     "critics",
@@ -83,6 +84,14 @@ class Settings:
             )
         if not self.worlds:
             raise InputError(f"expected at least one world; the paper's are {', '.join(PAIRS)}")
+
+    def parts(self) -> dict[str, Any]:
+        """Tell what may be added to a run: worlds, each with controllers and weights that must stay the same."""
+        digests = {
+            f"{world} digests": [controller_digest(spec) for spec in pair]
+            for world, pair in self.worlds.items()
+        }
+        return dict(self.worlds) | digests
 
     def identity(self) -> dict[str, Any]:
         """Tell what must not change when a run goes on; worlds, traces and data points may be added."""
@@ -171,7 +180,7 @@ def plan(settings: Settings) -> tuple[list[Unit], dict[str, list[Place]]]:
     """Cut the experiment into units; the chains come first, as nothing else is as long. Also give where units belong.
 
     Alone and random units are independent of each other; blended ones follow each other along a trace. Random switching
-    does not change in time: it runs at the first ten data points and at every tenth after them.
+    runs at the first ten data points and at every tenth after them.
     """
     units: list[Unit] = []
     places: dict[str, list[Place]] = {}
@@ -193,7 +202,7 @@ def plan(settings: Settings) -> tuple[list[Unit], dict[str, list[Place]]]:
         for world, pair in settings.worlds.items():
             for trace in range(settings.traces):
                 teams: dict[str, tuple[str, ...]] = {"performant": pair[:1], "safe": pair[1:]}
-                teams |= {"random": pair} if point < 10 or point % 10 == 0 else {}
+                teams |= {"random": pair} if point < EVERY or point % EVERY == 0 else {}
                 for role, team in teams.items():
                     common = _common(settings, world, trace, point, role)
                     unit = Unit(

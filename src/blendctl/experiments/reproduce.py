@@ -39,9 +39,8 @@ class Reproduction:
         self.units, self.places = plan(settings)
         self.tables = Tables(settings)
         self._due = 0.0  # when the tables may be written again
-        self._iterations: dict[
-            str, list[float]
-        ] = {}  # world -> seconds and iterations of the blended controller
+        # (world, run in an earlier session?) -> seconds and iterations of the blended controller
+        self._iterations: dict[tuple[str, bool], list[float]] = {}
 
     @property
     def total(self) -> int:
@@ -65,7 +64,7 @@ class Reproduction:
                 places, result = self.places[finished.unit.key], finished.result
                 self.tables.add(places, result)
                 if places[0].role == "blended":
-                    sums = self._iterations.setdefault(places[0].world, [0.0, 0.0])
+                    sums = self._iterations.setdefault((places[0].world, finished.stored), [0.0, 0.0])
                     sums[0] += result.timing["seconds"]
                     sums[1] += result.timing["iterations"]
                 if not finished.stored and time.monotonic() >= self._due:
@@ -83,15 +82,19 @@ class Reproduction:
         self._due = time.monotonic() + SHARE * (time.monotonic() - started)
 
     def milliseconds(self) -> dict[str, dict[str, float | None]]:
-        """Tell the time per iteration of the blended controller, counterfactual steps included, beside the paper's."""
-        return {
-            world: {"measured": 1e3 * seconds / count, "paper": PAPER_MILLISECONDS.get(world)}
-            for world, (seconds, count) in self._iterations.items()
-        }
+        """Tell the time per iteration of the blended controller, counterfactual steps included, beside the paper's.
+
+        It is that of this session's data points; where there are none, that of the earlier ones.
+        """
+        found: dict[str, dict[str, float | None]] = {}
+        for world in dict.fromkeys(world for world, _ in self._iterations):
+            here = self._iterations.get((world, False)) or self._iterations[world, True]
+            found[world] = {"measured": 1e3 * here[0] / here[1], "paper": PAPER_MILLISECONDS.get(world)}
+        return found
 
     def verdict(self) -> dict[str, Any]:
         """Judge the claims from what is finished, and write verdict.json."""
-        found = verdict(self.tables.episodes())
+        found = verdict(self.tables.episodes(), self.tables.points())
         for world, times in self.milliseconds().items():
             found[world]["milliseconds_per_iteration"] = times
         self.store.write("verdict.json", (json.dumps(found, indent=2) + "\n").encode())

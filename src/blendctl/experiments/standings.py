@@ -44,7 +44,7 @@ class Sample:
 
 def standings(comparison: Comparison, table: pa.Table) -> dict[str, Any]:
     """Sum up a comparison's table as JSON data: `{"methods": {name: {"return_mean", ..., "corner_score"}}}`."""
-    samples = _samples(comparison.table_of_methods(), table)
+    samples = _samples(comparison.table_of_methods(), table, block=comparison.block)
     performant, safe = (samples[name].points() for name in ALONE)
     corner = Corner(tuple(performant.mean(axis=0)), tuple(safe.mean(axis=0)))
     return {
@@ -68,7 +68,7 @@ def standings(comparison: Comparison, table: pa.Table) -> dict[str, Any]:
 
 def mark_shown(comparison: Comparison, table: pa.Table) -> pa.Table:
     """Add the column `shown`: whether an episode stands for its method."""
-    samples = _samples(comparison.table_of_methods(), table)
+    samples = _samples(comparison.table_of_methods(), table, block=comparison.block)
     methods, settings = table["method"].to_pylist(), table["setting"].to_pylist()
     seeds = table["seed"].to_pylist()
     marks = [
@@ -78,7 +78,7 @@ def mark_shown(comparison: Comparison, table: pa.Table) -> pa.Table:
     return table.append_column("shown", pa.array(marks))
 
 
-def _samples(methods: Mapping[str, Method], table: pa.Table) -> dict[str, Sample]:
+def _samples(methods: Mapping[str, Method], table: pa.Table, *, block: int) -> dict[str, Sample]:
     """Read the table; the methods that need it get a setting chosen."""
     columns = {name: np.array(table[name].to_pylist(), np.float64) for name in (*MEASURES, "setting")}
     names = np.array(table["method"].to_pylist())
@@ -93,19 +93,21 @@ def _samples(methods: Mapping[str, Method], table: pa.Table) -> dict[str, Sample
         else:
             points = np.stack([measures["return"], measures["cost"]], axis=-1)
             alone = [found[key].points() for key in ALONE]
-            chosen, choice = _choose(points, alone[0], alone[1])
+            chosen, choice = _choose(points, alone[0], alone[1], block=block)
         found[name] = Sample(method.settings, measures, chosen.astype(np.intp), choice)
     return found
 
 
-def _choose(points: FloatArray, performant: FloatArray, safe: FloatArray) -> tuple[NDArray[np.intp], str]:
+def _choose(
+    points: FloatArray, performant: FloatArray, safe: FloatArray, *, block: int
+) -> tuple[NDArray[np.intp], str]:
     """Choose a setting for each episode by the corner score on the other half of the episodes.
 
-    points: (settings, episodes, 2). Nothing is judged by the episodes that it was chosen on; a single episode leaves
-    no other way than that.
+    points: (settings, episodes, 2). Nothing is judged by the episodes that it was chosen on, nor, with more than one
+    block, by a learner that it was chosen on; a single episode leaves no other way than that.
     """
     episodes = points.shape[1]
-    half = np.arange(episodes) % 2
+    half = np.arange(episodes) // (block if episodes > block else 1) % 2
     chosen = np.zeros(episodes, np.intp)
     for fold in (0, 1):
         judges = half != fold if episodes > 1 else np.ones(1, np.bool_)

@@ -78,6 +78,7 @@ class Store:
     experiment: its name ("reproduce"); identity: what must not change between sessions, JSON data (seed, options);
     what may grow, such as the number of data points, is not part of it. parts: pieces that may be added, each with what
     it is made of (the world's controllers), which must not change either. A directory with other data is refused.
+    `changed` tells if versions are others than in the session before: units that are done are kept all the same.
     """
 
     def __init__(
@@ -99,7 +100,9 @@ class Store:
         if mine:
             run["parts"] = there | mine
         session = {"command": command, "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **describe_machine()}
-        run["sessions"] = [*run.get("sessions", []), session]
+        earlier = run.get("sessions", [])
+        self.changed = _changes(earlier[-1].get("versions", {}) if earlier else {}, session["versions"])
+        run["sessions"] = [*earlier, session]
         self._run = run
         self.write("run.json", _json(run))
         self.damaged: list[str] = []  # files that had to be run again
@@ -190,6 +193,17 @@ class Store:
         """Add facts about the present session to run.json (seconds, units run)."""
         self._run["sessions"][-1].update(facts)
         self.write("run.json", _json(self._run))
+
+
+def _changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """Tell which versions are others than in the session before, in words; empty if none is.
+
+    >>> _changes({"numpy": "2.4.5", "numba": "0.62"}, {"numpy": "2.4.6", "numba": "0.62"})
+    'numpy 2.4.5, now 2.4.6'
+    """
+    return "; ".join(
+        f"{name} {old}, now {now.get(name)}" for name, old in before.items() if old != now.get(name)
+    )
 
 
 def describe_machine() -> dict[str, Any]:

@@ -137,15 +137,16 @@ class _Trace:
         self.points += 1
         self.steps += int(columns["length"].sum())
         self.cost += float(columns["cost"].sum())
+        # data points that were left out count as those that were run: all roles share an axis, and sums along it
+        whole = (number + 1) / self.points
         row: dict[str, Any] = {
-            # data points that were left out count as long as the others: all roles share an axis
-            "interactions": round(self.steps * (number + 1) / self.points),
+            "interactions": round(self.steps * whole),
             "episodes": len(columns["return"]),
             "cost_rate": self.cost / self.steps,
         }
         row |= _spread("return", columns["return"]) | _spread("cost", columns["cost"])
         if "judged" in columns:
-            row |= self._judged(columns)
+            row |= self._judged(columns, whole)
         if "decided" in columns:
             self.bound += float(columns["bound"].sum())
             self.decided += int(columns["decided"].sum())
@@ -157,7 +158,7 @@ class _Trace:
             row |= self._learner(result.values)
         return row
 
-    def _judged(self, columns: dict[str, FloatArray]) -> dict[str, Any]:
+    def _judged(self, columns: dict[str, FloatArray], whole: float) -> dict[str, Any]:
         self.judged += int(columns["judged"].sum())
         self.gap += float(columns["gap"].sum())
         self.loss += float(columns["loss"].sum())
@@ -165,8 +166,8 @@ class _Trace:
         ratios["correct_ratio"] = ratios.pop("correct_ratio_mean")
         return ratios | {
             "switches": int(columns["switches"].sum()),
-            "pareto_regret": self.gap,
-            "max_loss": self.loss,
+            "pareto_regret": self.gap * whole,
+            "max_loss": self.loss * whole,
             "max_loss_mean": self.loss / self.judged if self.judged else None,
         }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from blendctl.controllers.evaluation import interval95
+from blendctl.experiments.protocol import EVERY
 
 __all__ = ["verdict", "in_words", "CLAIMS"]
 
@@ -39,15 +41,23 @@ CLAIMS = {
 }
 
 
-def verdict(episodes: pa.Table) -> dict[str, Any]:
-    """Judge the claims per world from the table of episodes, as JSON data.
+def verdict(episodes: pa.Table, points: pa.Table) -> dict[str, Any]:
+    """Judge the claims per world from the tables of episodes and of data points, as JSON data.
 
     Differences between roles are taken episode by episode, on the same seeds. With one trace the sample is its
     episodes, with more it is the traces' means. A claim holds if the difference is on its side; its interval is
     Student's, 95%, and its confidence the probability, by the same distribution, that the true mean is on that side.
+    Beside the claims it tells the loss and its bound, which is a theorem if the feedback is linear in the context.
     """
     worlds = list(dict.fromkeys(episodes["world"].to_pylist()))
-    return {world: _world(episodes.filter(pc.field("world") == world)) for world in worlds}
+    found = {}
+    for world in worlds:
+        here = pc.field("world") == world
+        found[world] = _world(episodes.filter(here))
+        blended = points.filter(here & (pc.field("role") == "blended"))
+        if blended.num_rows:
+            found[world]["loss"] = _loss(blended)
+    return found
 
 
 def _world(episodes: pa.Table) -> dict[str, Any]:
@@ -70,6 +80,30 @@ def _world(episodes: pa.Table) -> dict[str, Any]:
     return found
 
 
+def _loss(points: pa.Table) -> dict[str, Any]:
+    """Compare the average maximal loss with its bound: over whole traces, and at every data point on the way."""
+    rows = points.to_pylist()
+    last = {row["trace"]: row for row in rows}.values()  # data points are in order
+    known = [
+        row for row in rows if row["max_loss_mean"] is not None and row["max_loss_bound_mean"] is not None
+    ]
+    above = sum(row["max_loss_mean"] > row["max_loss_bound_mean"] for row in known)
+    return {
+        "mean": _mean(last, "max_loss_mean"),
+        "bound_mean": _mean(last, "max_loss_bound_mean"),
+        "below_bound": above == 0,
+        "data_points": len(known),
+        "data_points_above": above,
+        "context_r2_reward": _mean(rows, "context_r2_reward"),
+        "context_r2_cost": _mean(rows, "context_r2_cost"),
+    }
+
+
+def _mean(rows: Iterable[Mapping[str, Any]], name: str) -> float | None:
+    values = [row[name] for row in rows if row[name] is not None]
+    return float(np.mean(values)) if values else None
+
+
 def _claims(by_role: dict[str, pa.Table]) -> dict[str, Any]:
     claims: dict[str, Any] = {}
     if "blended" not in by_role:
@@ -78,13 +112,20 @@ def _claims(by_role: dict[str, pa.Table]) -> dict[str, Any]:
     if "safe" in by_role:
         claims["return_above_safe"] = _claim(*_paired(blended, by_role["safe"], "return"))
     if "performant" in by_role:
-        trace, ahead = _paired(by_role["performant"], blended, "cost")
-        claims["cost_below_performant"] = _claim(trace, ahead)
+        claims["cost_below_performant"] = _claim(*_paired(by_role["performant"], blended, "cost"))
     ratio = blended["correct_ratio"].to_numpy()
     claims["correct_above_half"] = _claim(blended["trace"].to_numpy(), ratio - 0.5)
     if "random" in by_role:
-        claims["correct_above_random"] = _claim(*_paired(blended, by_role["random"], "correct_ratio"))
+        random = _evenly(by_role["random"])
+        claims["correct_above_random"] = _claim(*_paired(blended, random, "correct_ratio"))
     return {name: claim for name, claim in claims.items() if claim is not None}
+
+
+def _evenly(random: pa.Table) -> pa.Table:
+    """Leave out the data points with which random switching begins more densely: a learner changes along its trace."""
+    if pc.max(random["data_point"]).as_py() < EVERY:
+        return random
+    return random.filter(pa.array(random["data_point"].to_numpy() % EVERY == 0))
 
 
 def _paired(this: pa.Table, other: pa.Table, what: str) -> tuple[NDArray[np.int64], FloatArray]:
@@ -168,7 +209,23 @@ def in_words(world: str, found: dict[str, Any]) -> list[str]:
             continue
         told = holds if claim["holds"] else fails
         lines.append(f"{world}: {told}: {_figures(name, found)} {_sureness(claim)}")
+    loss = found.get("loss")
+    if loss is not None and loss["mean"] is not None and loss["bound_mean"] is not None:
+        lines.append(f"{world}: {_loss_in_words(loss)}")
     return lines
+
+
+def _loss_in_words(loss: dict[str, Any]) -> str:
+    figures = f"{loss['mean']:.3g} per step, bound {loss['bound_mean']:.3g}"
+    if loss["below_bound"]:
+        return f"the average maximal loss stays under its bound: {figures}."
+    r2 = [loss[f"context_r2_{what}"] for what in ("reward", "cost")]
+    told = " and ".join("nothing known" if share is None else f"{100 * share:.0f}%" for share in r2)
+    return (
+        f"the average maximal loss does NOT stay under its bound, at {loss['data_points_above']} of "
+        f"{loss['data_points']} data points ({figures}): the bound needs feedback that is linear in the context, which "
+        f"explains {told} of reward and cost here."
+    )
 
 
 def _figures(name: str, found: dict[str, Any]) -> str:
@@ -180,7 +237,8 @@ def _figures(name: str, found: dict[str, Any]) -> str:
             return f"{blended['cost_mean']:.1f} against {found['performant']['cost_mean']:.1f},"
         case "correct_above_half":
             return f"{found['correct_ratio']:.3f},"
-    return f"{found['correct_ratio']:.3f} against {found['correct_ratio_random']:.3f},"
+    told = f"{found['correct_ratio']:.3f} against {found['correct_ratio_random']:.3f}"
+    return f"{told}; on the same episodes, spread evenly,"
 
 
 def _sureness(claim: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_reproduction"]
+__all__ = ["draw_reproduction", "curve", "Curve"]
 
 FloatArray = NDArray[np.float64]
 
@@ -43,7 +43,10 @@ _ROWS = (
 MARKS = 10  # markers along a curve, about: they tell the roles apart where dashes do not
 
 
-class _Curve(NamedTuple):
+class Curve(NamedTuple):
+    """A role's course, a value per data point."""
+
+    point: FloatArray  # (points,) 0, 1, ...
     x: FloatArray  # (points,) interactions
     mean: FloatArray  # (points,) over traces
     deviation: FloatArray  # (points,) of the data point's episodes, all traces together; NaN if unknown
@@ -63,7 +66,7 @@ def draw_reproduction(points: pa.Table, *, titles: Mapping[str, str] | None = No
         unit, word = _unit(table)
         for row, (name, _, roles) in enumerate(_ROWS):
             for role in roles:
-                _draw(axes[row, column], _curve(table, role, name), _STYLES[role], unit)
+                _draw(axes[row, column], curve(table, role, name), _STYLES[role], unit)
         _draw_loss(axes[3, column], table, unit)
         axes[2, column].axhline(0.5, color="#B0B0B0", linewidth=0.8, zorder=1)
         axes[0, column].set_title((titles or {}).get(world, world), fontsize=10)
@@ -88,7 +91,7 @@ def _unit(table: pa.Table) -> tuple[float, str]:
     )
 
 
-def _curve(table: pa.Table, role: str, name: str) -> _Curve:
+def curve(table: pa.Table, role: str, name: str) -> Curve:
     """Gather a role's data points over all traces."""
     rows = table.filter(pc.field("role") == role)
     mean_column = name if name in rows.column_names else f"{name}_mean"
@@ -106,30 +109,30 @@ def _curve(table: pa.Table, role: str, name: str) -> _Curve:
         if len(values) > 1:
             low, high = interval95(values) or (np.nan, np.nan)
         deviation = np.sqrt(np.mean(deviations**2) + values.var())
-        found.append((x[here].mean(), values.mean(), deviation, low, high))
-    return _Curve(*np.array(found, np.float64).reshape(-1, 5).T)
+        found.append((number, x[here].mean(), values.mean(), deviation, low, high))
+    return Curve(*np.array(found, np.float64).reshape(-1, 6).T)
 
 
 def _floats(table: pa.Table, name: str) -> FloatArray:
     return np.array([np.nan if v is None else v for v in table[name].to_pylist()], np.float64)
 
 
-def _draw(axes: Axes, curve: _Curve, style: _Style, unit: float) -> None:
-    if not len(curve.x):
+def _draw(axes: Axes, line: Curve, style: _Style, unit: float) -> None:
+    if not len(line.x):
         return
-    x = curve.x / unit
+    x = line.x / unit
     axes.fill_between(
         x,
-        curve.mean - curve.deviation,
-        curve.mean + curve.deviation,
+        line.mean - line.deviation,
+        line.mean + line.deviation,
         color=style.colour,
         alpha=0.10,
         linewidth=0,
     )
-    axes.fill_between(x, curve.low, curve.high, color=style.colour, alpha=0.22, linewidth=0)
+    axes.fill_between(x, line.low, line.high, color=style.colour, alpha=0.22, linewidth=0)
     if len(x) == 1:  # a cloud needs a width
-        axes.errorbar(x, curve.mean, yerr=curve.deviation, color=style.colour, alpha=0.35, capsize=3)
-    _line(axes, x, curve.mean, style)
+        axes.errorbar(x, line.mean, yerr=line.deviation, color=style.colour, alpha=0.35, capsize=3)
+    _line(axes, x, line.mean, style)
 
 
 def _line(axes: Axes, x: FloatArray, y: FloatArray, style: _Style) -> None:
@@ -140,16 +143,16 @@ def _line(axes: Axes, x: FloatArray, y: FloatArray, style: _Style) -> None:
 
 
 def _draw_loss(axes: Axes, table: pa.Table, unit: float) -> None:
-    """Draw the average loss so far under its bound, on a logarithmic axis: orders of magnitude lie between them."""
+    """Draw the average loss so far under its bound, on a logarithmic axis: they may be orders of magnitude apart."""
     for role, column, style in (
         ("random", "max_loss_mean", _STYLES["random"]),
         ("blended", "max_loss_mean", _STYLES["blended"]),
         ("blended", "max_loss_bound_mean", _BOUND),
     ):
-        curve = _curve(table, role, column)
-        shown = curve.mean > 0
+        line = curve(table, role, column)
+        shown = line.mean > 0
         if shown.any():
-            _line(axes, curve.x[shown] / unit, curve.mean[shown], style)
+            _line(axes, line.x[shown] / unit, line.mean[shown], style)
             axes.set_yscale("log")
 
 

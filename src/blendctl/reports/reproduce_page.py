@@ -7,12 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from blendctl.errors import FileFormatError
+from blendctl.experiments.tables import EPISODES, POINTS
 from blendctl.experiments.verdict import in_words, verdict
 from blendctl.reports.cautions import FEW, LOW
 from blendctl.reports.charts import chart, series
+from blendctl.reports.figure import Curve, curve
 from blendctl.reports.folder import Folder
 
 __all__ = ["reproduce_page"]
@@ -25,20 +29,18 @@ ROLES: dict[str, int | str] = {
 }  # and colours
 LARGEST_FIGURE = 3_000_000  # bytes; the page stays under 5 MB
 
-FloatArray = NDArray[np.float64]
 Rows = list[dict[str, Any]]
 
 
 def reproduce_page(folder: Folder) -> dict[str, Any]:
     """Gather the data of a page from the output of `blendctl reproduce`, finished or not."""
-    points = _read(folder.path / "points.parquet")
-    episodes = _read(folder.path / "episodes.parquet")
-    found: dict[str, Any] = dict(folder.summary) or (verdict(episodes) if episodes is not None else {})
-    found = {world: told for world, told in found.items() if "claims" in told}
+    points = _read(folder.path / "points.parquet", POINTS)
+    episodes = _read(folder.path / "episodes.parquet", EPISODES)
+    found = verdict(episodes, points) or {w: told for w, told in folder.summary.items() if "claims" in told}
     banner = list(folder.missing)
-    if not folder.summary:
+    if not folder.summary or _counts(found) != _counts(folder.summary):
         banner.append("The experiment did not end, or goes on: this is what is finished so far.")
-    rows: Rows = [] if points is None else points.to_pylist()
+    rows: Rows = points.to_pylist()
     figure = folder.path / "figure.png"
     return {
         "kind": "reproduce",
@@ -50,7 +52,7 @@ def reproduce_page(folder: Folder) -> dict[str, Any]:
         "objectives": ["reward", "-cost"],
         "table": _table(found, rows),
         "table_note": "Means per episode over all data points with their 95% intervals. "
-        "Loss: true maximal loss per step; its bound: what it cannot exceed, on average.",
+        "Loss: true maximal loss per step; its bound: what that cannot exceed if feedback is linear in the context.",
         "scenery": None,
         "episodes": [],
         "columns": {},
@@ -58,21 +60,29 @@ def reproduce_page(folder: Folder) -> dict[str, Any]:
         "moments": [],
         "figure": _inline(figure) if figure.is_file() and figure.stat().st_size < LARGEST_FIGURE else None,
         "figure_words": "Return, cost, correct choices and loss under its bound by data point, a column per world",
-        "charts": [entry for world in found for entry in _charts(world, rows, alone=len(found) == 1)],
+        "charts": [entry for world in found for entry in _charts(world, points, alone=len(found) == 1)],
         "cautions": _cautions(found, rows),
         "provenance": _provenance(folder.about),
     }
 
 
-def _read(path: Path) -> Any:
-    import pyarrow
-    import pyarrow.parquet
+def _counts(found: dict[str, Any]) -> dict[tuple[str, str], int]:
+    """Tell how many episodes of each role a verdict is about."""
+    return {
+        (world, role): told[role]["episodes"]
+        for world, told in found.items()
+        for role in ROLES
+        if role in told
+    }
 
+
+def _read(path: Path, schema: pa.Schema) -> pa.Table:
+    """Read a table, an empty one if there is none yet."""
     if not path.is_file():
-        return None
+        return schema.empty_table()
     try:
-        return pyarrow.parquet.read_table(path)
-    except (pyarrow.ArrowInvalid, OSError) as error:
+        return pq.read_table(path)
+    except (pa.ArrowInvalid, OSError) as error:
         raise FileFormatError(f"{path} is damaged or no Parquet file: {error}") from None
 
 
@@ -117,11 +127,9 @@ def _table(found: dict[str, Any], points: Rows) -> Rows:
     return rows
 
 
-def _charts(world: str, points: Rows, *, alone: bool) -> Rows:
+def _charts(world: str, points: pa.Table, *, alone: bool) -> Rows:
     """Give the charts of one world, by data point."""
-    by_role = {
-        role: [row for row in points if row["world"] == world and row["role"] == role] for role in ROLES
-    }
+    here = points.filter(pc.field("world") == world)
     prefix = "" if alone else f"{world}: "
     made = []
     for title, column, factor, unit in (
@@ -129,27 +137,29 @@ def _charts(world: str, points: Rows, *, alone: bool) -> Rows:
         ("Cost", "cost", 1.0, ""),
         ("Correct choices", "correct_ratio", 100.0, "%"),
     ):
-        mean = column if column == "correct_ratio" else f"{column}_mean"
-        lines = [_band(role, rows, mean, column, factor=factor) for role, rows in by_role.items()]
+        lines = [_band(role, curve(here, role, column), factor=factor) for role in ROLES]
         low = 0.0 if column == "cost" else None
         made.append(
             chart(
                 prefix + title, _there(lines), x="data point", kind="dots", unit=unit, factor=factor, low=low
             )
         )
-    blended = by_role["blended"]
+    bound, loss = (curve(here, "blended", name) for name in ("max_loss_bound_mean", "max_loss_mean"))
     lines = [
-        _line("its bound", blended, "max_loss_bound_mean", color="ink", dashed=True),
-        _line("average loss", blended, "max_loss_mean", color="blend"),
+        series("its bound", bound.point + 1, bound.mean, color="ink", dashed=True),
+        series("average loss", loss.point + 1, loss.mean, color="blend"),
     ]
-    note = "true maximal loss per step, and what it cannot exceed, both averaged since the start"
+    note = (
+        "true maximal loss per step, and what it cannot exceed if feedback is linear in the context, "
+        "both averaged since the start"
+    )
     made.append(
         chart(f"{prefix}Average loss under its bound", _there(lines), x="data point", log=True, note=note)
     )
-    where, shares = _by_point(blended, "share_performant")
+    share = curve(here, "blended", "share_performant")
     stack = [
-        series("performant", where, shares, color=0),
-        series("safe", where, 1.0 - shares, color=1),
+        series("performant", share.point + 1, share.mean, color=0),
+        series("safe", share.point + 1, 1.0 - share.mean, color=1),
     ]
     made.append(
         chart(
@@ -163,7 +173,7 @@ def _charts(world: str, points: Rows, *, alone: bool) -> Rows:
             high=100.0,
         )
     )
-    made.append(_theta(prefix, blended))
+    made.append(_theta(prefix, [row for row in here.to_pylist() if row["role"] == "blended"]))
     return [entry for entry in made if entry["series"]]
 
 
@@ -179,30 +189,12 @@ def _theta(prefix: str, rows: Rows) -> dict[str, Any]:
     return chart(f"{prefix}What it learned, theta", lines, x="data point", note=note)
 
 
-def _by_point(rows: Rows, column: str) -> tuple[FloatArray, FloatArray]:
-    """Give data points, counted from 1, and the mean of a column over the traces."""
-    numbers = sorted({row["data_point"] for row in rows})
-    means = [
-        np.mean(
-            [row[column] for row in rows if row["data_point"] == n and row[column] is not None] or [np.nan]
-        )
-        for n in numbers
-    ]
-    return np.array(numbers, np.float64) + 1.0, np.array(means, np.float64)
-
-
-def _line(name: str, rows: Rows, column: str, *, color: int | str, dashed: bool = False) -> dict[str, Any]:
-    where, values = _by_point(rows, column)
-    return series(name, where, values, color=color, dashed=dashed)
-
-
-def _band(role: str, rows: Rows, mean: str, column: str, *, factor: float) -> dict[str, Any]:
+def _band(role: str, line: Curve, *, factor: float) -> dict[str, Any]:
     """Give a line with its 95% intervals."""
-    line = _line(role, rows, mean, color=ROLES[role])
-    for end in ("low", "high"):
-        _, values = _by_point(rows, f"{column}_{end}")
-        line[end] = [factor * float(value) if np.isfinite(value) else None for value in values]
-    return line
+    told = series(role, line.point + 1, line.mean, color=ROLES[role])
+    for end, values in (("low", line.low), ("high", line.high)):
+        told[end] = [factor * float(value) if np.isfinite(value) else None for value in values]
+    return told
 
 
 def _there(lines: Rows) -> Rows:
@@ -215,8 +207,9 @@ def _mean(rows: Rows, column: str) -> float | None:
 
 
 def _last(rows: Rows, column: str) -> float | None:
-    values = [row[column] for row in rows if row[column] is not None]
-    return float(values[-1]) if values else None
+    """Give a column at the end of a trace, the mean of several traces."""
+    last = {row["trace"]: row[column] for row in rows if row[column] is not None}  # data points are in order
+    return float(np.mean(list(last.values()))) if last else None
 
 
 def _cautions(found: dict[str, Any], points: Rows) -> list[str]:
