@@ -68,6 +68,7 @@ def draw_reproduction(points: pa.Table, *, titles: Mapping[str, str] | None = No
             for role in roles:
                 _draw(axes[row, column], curve(table, role, name), _STYLES[role], unit)
         _draw_loss(axes[3, column], table, unit)
+        axes[1, column].set_ylim(bottom=0.0)  # no cost is below it, whatever a standard deviation says
         axes[2, column].axhline(0.5, color="#B0B0B0", linewidth=0.8, zorder=1)
         axes[0, column].set_title((titles or {}).get(world, world), fontsize=10)
         axes[3, column].set_xlabel(f"environment interactions{word}", fontsize=9)
