@@ -230,6 +230,42 @@ def test_the_command_writes_the_file_it_names(folder, tmp_path, capsys):
         assert file.read_text().startswith("<!doctype html>")
 
 
+@pytest.fixture
+def bare_record(tmp_path):
+    """A record as `Blender(record=...)` leaves it: no output directory around it; the name has a dot."""
+    path = tmp_path / "rec.v1"
+    with Blender([lambda o: [1.0], lambda o: [0.2]], ["fast", "slow"], record=path, seed=0) as blender:
+        for step in range(30):
+            blender.act(np.zeros(3))
+            blender.observe(reward=0.1, cost=0.0, done=step == 29)
+    return path
+
+
+def test_the_page_of_a_bare_record_goes_beside_it_and_the_record_stays_readable(
+    bare_record, capsys, monkeypatch
+):
+    page = bare_record.with_name("rec.v1.html")
+    for folder, words in (
+        (bare_record.parent, "rec.v1"),
+        (bare_record.parent, "rec.v1/"),
+        (bare_record, "."),
+    ):
+        monkeypatch.chdir(folder)
+        with pytest.raises(SystemExit) as stopped:
+            main(["report", words])
+        told = capsys.readouterr()
+        assert stopped.value.code == 0, told.err
+        assert "rec.v1.html" in told.out
+        assert page.read_text().startswith("<!doctype html>")
+        page.unlink()
+    with pytest.raises(SystemExit) as stopped:
+        main(["explain", str(bare_record), "--step", "5"])
+    assert stopped.value.code == 0
+    assert "stage 5, step 5, episode 0: " in capsys.readouterr().out
+    assert {file.suffix for file in bare_record.iterdir()} == {".parquet"}
+    assert len(pyarrow.dataset.dataset(bare_record).to_table()) == 30
+
+
 def test_a_context_that_explains_little_is_told(folder):
     drive = read_drive(look_into(folder).record)
     shares = explained_by_context(drive)

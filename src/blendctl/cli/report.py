@@ -12,21 +12,32 @@ __all__ = ["report"]
 @click.command(epilog="Example: blendctl report out/blend -o report.html")
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option(
-    "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="The file.  [report.html in RUN]"
-)
+    "-o", "--out", type=click.Path(path_type=Path, dir_okay=False),
+    help="The file.  [report.html in RUN; RUN.html beside RUN if that is a record]",
+)  # fmt: skip
 @click.option(
     "--replays", type=click.IntRange(0), default=10, show_default=True,
     help="Episodes to replay; of a longer drive the costliest.",
 )  # fmt: skip
 @click.option("--open", "open_page", is_flag=True, help="Open it in the browser.")
 def report(run: Path, out: Path | None, replays: int, open_page: bool) -> None:
-    """Make one self-contained HTML page about RUN, the output directory of `blend` or `reproduce`."""
+    """Make one self-contained HTML page about RUN: the output directory of `blend` or `reproduce`, or a record."""
     from blendctl.atomic import write_atomically
     from blendctl.reports import build_report
 
     page = build_report(run, replays=replays).encode()
-    file = run / "report.html" if out is None else out
+    file = _usual_file(run) if out is None else out
     write_atomically(file, page)
     click.echo(f"wrote {file} ({len(page) / 1e6:.1f} MB)")
     if open_page:
         click.launch(file.resolve().as_uri())
+
+
+def _usual_file(run: Path) -> Path:
+    """Say where the page goes: into an output directory, but beside a record, all of whose files must be Parquet."""
+    from blendctl.blender.recorder import parts_of
+
+    if parts_of(run / "record") or not parts_of(run):
+        return run / "report.html"
+    named = run if run.name not in ("", "..") else run.resolve()
+    return named.with_name(f"{named.name}.html")
