@@ -61,7 +61,7 @@ verify: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	@echo "==> benchmarks (leave the machine idle)"
-	@for file in bench/*.py; do echo "==> $$file"; $(BIN)/python $$file || exit 1; done
+	@for file in bench/[a-z]*.py; do echo "==> $$file"; $(BIN)/python $$file || exit 1; done
 
 docs: $(VENV)/.dev
 	@echo "==> the documentation, into site/"

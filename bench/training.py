@@ -3,7 +3,7 @@
 Same network (256x256 tanh; ours trains a cost critic besides), rollouts of 16,000 steps, minibatches and passes, in
 one run. SB3 gets the single-form worlds in `SubprocVecEnv`, a process per core, as its users run it. Raw physics is
 random actions in lock-step. `--omnisafe PYTHON` adds OmniSafe's PPO (one rollout) from an environment of its own, see
-`omnisafe_ppo.py`. `--worlds PointGoal1 PointPush1 CarButton1`, `--steps 48000`.
+`_omnisafe_ppo.py`. `--worlds PointGoal1 PointPush1 CarButton1`, `--steps 48000`.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def sb3_speed(world: str, steps: int) -> float | None:
 
 def omnisafe_speed(python: Path, world: str) -> float:
     """Give steps per second of OmniSafe's PPO over one rollout with its learning."""
-    script = Path(__file__).with_name("omnisafe_ppo.py")
+    script = Path(__file__).with_name("_omnisafe_ppo.py")
     told = subprocess.run([python, script, world, "1"], check=True, capture_output=True, text=True)
     return 16_000 / float(json.loads(told.stdout.splitlines()[-1])[-1])
 

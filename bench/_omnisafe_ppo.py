@@ -1,5 +1,6 @@
 """Time OmniSafe's PPO, in an environment of its own (`training.py --omnisafe PYTHON` calls this).
 
+The underscore keeps it out of `make bench`, which runs every other file here without arguments.
 OmniSafe 0.5 needs Python 3.10 and numpy 1: `python3.10 -m venv omni && omni/bin/pip install omnisafe "numpy<2"`.
 Network, rollout, minibatch and passes as in `training.py`; its worlds are Safety-Gymnasium's. Prints the time of
 each rollout with its learning, as JSON.
