@@ -44,8 +44,10 @@ def controllers(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
 
 
 def players(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer what `play` takes: random, and the trained controllers."""
-    return _starting(incomplete, ["random", *_fitting(ctx)], files=True)
+    """Offer what `play` takes: random, trained and classical controllers, then files."""
+    from blendctl.controllers.classical import CLASSICAL
+
+    return _starting(incomplete, ["random", *_fitting(ctx), *CLASSICAL], files=True)
 
 
 def rules(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,28 +13,37 @@ import click
 from rich.table import Table
 
 from blendctl.atomic import write_atomically
-from blendctl.cli.completing import worlds, zoo_controllers
+from blendctl.cli import completing
 from blendctl.cli.output import json_option, progress_bar, table_console, write_json
-from blendctl.controllers import load
+from blendctl.controllers import NetworkController, RemoteController
+from blendctl.controllers.anywhere import open_controller
+from blendctl.controllers.classical import CLASSICAL
 from blendctl.controllers.evaluation import Evaluation
 from blendctl.controllers.evaluation import evaluate as run_episodes
-from blendctl.errors import InputError
+from blendctl.errors import BlendctlError, InputError, StateError
 
 __all__ = ["evaluate"]
+
+PATIENCE = 5.0  # s for an answer from an address: no robot is waiting for it
 
 
 @click.command(epilog="Example: blendctl evaluate PointGoal1/ppo --episodes 100 --json out/ppo.json")
 @click.argument(
-    "controllers", nargs=-1, required=True, metavar="NAME|PATH...", shell_complete=zoo_controllers
+    "controllers", nargs=-1, required=True, metavar="NAME|PATH...", shell_complete=completing.controllers
 )
 @click.option(
-    "--env", "world", shell_complete=worlds, help="World to evaluate in.  [the one it was trained in]"
+    "--env", "world", shell_complete=completing.worlds,
+    help="World to evaluate in.  [the one it was trained in]",
+)  # fmt: skip
+@click.option(
+    "--episodes", type=click.IntRange(1), default=100, show_default=True, help="Whole episodes to run."
 )
-@click.option("--episodes", default=100, show_default=True, help="Whole episodes to run.")
-@click.option("--seed", default=1_000_000, show_default=True, help="Episode i gets seed + i.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=1_000_000, show_default=True, help="Episode i gets seed + i."
+)
 @click.option("--deterministic", is_flag=True, help="Mean actions instead of draws from the policy.")
-@click.option("--threads", type=int, help="Threads of the physics.  [all cores]")
-@json_option("the summary")
+@click.option("--threads", type=click.IntRange(1), help="Threads of the physics.  [all cores]")
+@json_option("the summary (of several controllers a list of summaries)")
 @click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="Write a row per episode as CSV.")
 def evaluate(
     controllers: tuple[str, ...],
@@ -44,18 +55,19 @@ def evaluate(
     json_file: Path | None,
     csv_file: Path | None,
 ) -> None:
-    """Evaluate controllers: zoo names such as PointGoal1/ppo, run directories, or files."""
+    """Evaluate controllers over whole episodes.
+
+    A controller is a zoo name such as PointGoal1/ppo, a run directory, a file, an address (tcp://host:port), a
+    classical one such as pure-pursuit, or Python of yours such as mine.py:drive. One that was not trained by blendctl
+    does not know its world: name it with --env.
+    """
     found: dict[str, Evaluation] = {}
     with progress_bar() as progress:
         for name in controllers:
-            controller = load(name)
-            place = world or controller.card.get("world")
-            if not place:
-                raise InputError(f"controller {name!r} does not say its world; name one with --env")
             task = progress.add_task(name, total=None)
-            found[name] = run_episodes(
-                controller,
-                place,
+            found[name] = _evaluated(
+                name,
+                world,
                 episodes=episodes,
                 seed=seed,
                 deterministic=deterministic,
@@ -67,6 +79,32 @@ def evaluate(
     write_json(json_file, summaries[0] if len(summaries) == 1 else summaries)
     if csv_file:
         write_atomically(csv_file, _rows(found).encode())
+
+
+def _evaluated(name: str, world: str | None, *, on_step: Callable[[int], None], **options: Any) -> Evaluation:
+    """Open a controller and evaluate it; an error in a user's own code names the controller that made it."""
+    with ExitStack() as stack:
+        unknown = f'controller "{name}" does not say its world; name one with --env'
+        if world is None and name in CLASSICAL:
+            raise InputError(unknown)
+        controller = open_controller(name, world=world)
+        if isinstance(controller, RemoteController):
+            controller.deadline = PATIENCE
+            stack.enter_context(controller)
+        place = world or getattr(controller, "card", {}).get("world")
+        if not place:
+            raise InputError(unknown)
+        try:
+            return run_episodes(controller, place, on_step=on_step, **options)
+        except (BlendctlError, OSError):
+            raise
+        except Exception as error:
+            if isinstance(controller, NetworkController):
+                raise  # no code of the user's was run
+            raise StateError(
+                f'controller "{name}" raised {type(error).__name__}: {error}; what is wrong with it says '
+                f"blendctl check-controller {name} --world {place}"
+            ) from error
 
 
 def _table(found: dict[str, Evaluation]) -> Table:

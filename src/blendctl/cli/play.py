@@ -16,13 +16,14 @@ from blendctl.cli.completing import worlds as world_names
 from blendctl.cli.output import json_option, progress_bar, table_console, write_json
 from blendctl.envs.drawing import Picture
 from blendctl.envs.vector import VectorWorld
-from blendctl.errors import InputError, StateError
+from blendctl.errors import BlendctlError, InputError, StateError
 
 __all__ = ["play", "Shot", "shoot"]
 
 VIEWS = {"topdown": "topdown", "camera": "rgb_array"}
 HELD = 15  # steps for which a random action is held; fresh draws at every step would cancel out
 TRAIL = 150  # places
+PATIENCE = 5.0  # s for an answer from an address: no robot is waiting for it
 
 Act = Callable[
     [NDArray[np.float64], int], NDArray[np.float64]
@@ -78,8 +79,8 @@ def _picture(worlds: VectorWorld) -> Picture:
     return pictures[0]
 
 
-def _driver(name: str, worlds: VectorWorld, *, seed: int, deterministic: bool) -> Act:
-    """Make what drives: random actions, or a controller of the zoo or of a file."""
+def _driver(name: str, worlds: VectorWorld, *, world: str, seed: int, deterministic: bool) -> Act:
+    """Make what drives: random actions, or a controller from anywhere."""
     rng = np.random.default_rng(seed)
     size = worlds.batch.act_size
     if name == "random":
@@ -91,17 +92,42 @@ def _driver(name: str, worlds: VectorWorld, *, seed: int, deterministic: bool) -
             return held
 
         return draw
-    from blendctl.controllers import load
+    from blendctl.controllers import RemoteController
+    from blendctl.controllers.anywhere import open_controller
+    from blendctl.controllers.classical import CLASSICAL
     from blendctl.controllers.evaluation import check_fits
+    from blendctl.envs.catalog import add_task
 
+    if name in CLASSICAL:
+        add_task(world, worlds.task)  # they look their world up; this one may be the user's own
     try:
-        controller = load(name)
+        controller = open_controller(name, world=world)
     except InputError as error:
-        raise InputError(f'{error}; or "random"') from error
+        raise InputError(f'{error}; --controller also takes "random"') from error
+    if isinstance(controller, RemoteController):
+        controller.deadline = PATIENCE
+        click.get_current_context().call_on_close(controller.close)
     check_fits(controller, worlds)
 
     def act(observations: NDArray[np.float64], step: int) -> NDArray[np.float64]:
-        return np.asarray(controller.act(observations, None if deterministic else rng), np.float64)
+        # One observation, which every controller takes; a batch not everyone.
+        try:
+            if step == 0 and callable(forget := getattr(controller, "reset", None)):
+                forget()  # what it remembers of the episode before
+            action = np.asarray(
+                controller.act(observations[0].copy(), None if deterministic else rng), np.float64
+            )
+        except (BlendctlError, OSError):
+            raise
+        except Exception as error:  # a user's own code may raise anything
+            raise StateError(
+                f'controller "{name}" raised {type(error).__name__} in step {step + 1}: {error}'
+            ) from error
+        if action.shape != (size,):
+            raise InputError(
+                f'controller "{name}" gave an action of shape {action.shape}; {world} takes ({size},)'
+            )
+        return action[None]
 
     return act
 
@@ -110,7 +136,8 @@ def _driver(name: str, worlds: VectorWorld, *, seed: int, deterministic: bool) -
 @click.argument("world", shell_complete=world_names)
 @click.option(
     "--controller", default="random", show_default=True, metavar="random|NAME|PATH", shell_complete=players,
-    help="random actions, a controller of the zoo such as PointGoal1/ppo, a run directory, or a file",
+    help="random actions, a controller of the zoo such as PointGoal1/ppo, a run directory, a file, an address, a "
+    "classical one such as pure-pursuit, or Python of yours such as mine.py:drive",
 )  # fmt: skip
 @click.option("--episodes", type=click.IntRange(1), default=1, show_default=True, help="episodes to show")
 @click.option(
@@ -150,6 +177,7 @@ def play(
     from rich.table import Table
 
     from blendctl.cli.own_world import name_and_task
+    from blendctl.controllers.anywhere import short_name
     from blendctl.envs.caption import Caption
     from blendctl.envs.film import open_film
 
@@ -164,8 +192,8 @@ def play(
     )
     real = worlds.metadata["render_fps"]  # steps a second
     every = max(1, round(real / fps))
-    act = _driver(controller, worlds, seed=seed, deterministic=deterministic)
-    caption = Caption(task, f"{name}  ·  {Path(controller).stem}")
+    act = _driver(controller, worlds, world=name, seed=seed, deterministic=deterministic)
+    caption = Caption(task, f"{name}  ·  {short_name(controller)}")
     last: dict[int, Shot] = {}
     with (
         progress_bar(
