@@ -18,8 +18,8 @@ Every command tells the same with `--help`. This page is made from them by `pyth
 | exit code | meaning |
 |---|---|
 | 0 | done |
-| 1 | refused or failed, and said why on stderr; or a check found something wanting |
-| 2 | wrong usage: an unknown command or option, or a value that is not allowed |
+| 1 | everything else that went wrong: refused or failed, and said why on stderr; or a check found something wanting |
+| 2 | the command line cannot be parsed: an unknown command or option, or a value that the option refuses |
 | 130 | Ctrl-C; nothing half-written is left behind |
 
 The checks are `check-controller`, `conformance` and `doctor`. Tables go to stdout, progress to stderr and only on a

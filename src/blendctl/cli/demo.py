@@ -10,7 +10,7 @@ import click
 SHOWN = 5  # arms whose shares fit the table; the JSON has them all
 
 
-@click.group()
+@click.group(epilog="Example: blendctl demo bandit --stages 20000 --out out/demo")
 def demo() -> None:
     """Small worlds with known answers: watch the learner work."""
 
