@@ -354,3 +354,89 @@ def test_a_drive_that_is_left_early_leaves_settled_records_and_no_thread(tmp_pat
     table = pyarrow.parquet.read_table(tmp_path / "r")
     assert len(table) >= 40
     assert table["correct"].null_count <= 1  # the stage under way may not have been driven
+
+
+class Priced(gymnasium.Wrapper):
+    """Changes what a step brings; with `peek` it can tell so of steps that were not made."""
+
+    def step(self, action):
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return observation, 100.0 * reward, terminated, truncated, info | {"cost_time": 1.0}
+
+
+class Peeking(Priced):
+    def peek(self, actions, *, components=False):
+        reward, cost, parts = self.env.peek(actions, components=True)
+        return 100.0 * reward, cost, parts | {"cost_time": np.ones(len(reward))}
+
+
+def test_counterfactual_steps_see_through_wrappers_or_refuse():
+    world = SingleWorld("PointGoal1", max_episode_steps=20)
+
+    def blender(**options):
+        return Blender(team(), ["fast", "safe"], features="one-hot", seed=0, **options)
+
+    with pytest.raises(InputError, match="a wrapper changes rewards, costs or actions"):
+        list(run(Priced(world), blender(), counterfactual=True, seed=1))
+    records = list(run(Peeking(world), blender(), counterfactual=True, seed=1))
+    plain = list(run(world, blender(rule="fixed"), counterfactual=True, seed=1))
+    assert records[0].truth == pytest.approx(plain[0].truth * [100.0, 1.0])
+    timed = blender(objectives=["reward", "-cost_time"])
+    assert len(list(run(Peeking(world), timed, counterfactual=True, seed=1))) == 20
+    with pytest.raises(InputError, match="counterfactual steps must tell cost_time"):
+        list(run(Priced(world), blender(objectives=["-cost_time"]), counterfactual=True, seed=1))
+    limited = gymnasium.wrappers.TimeLimit(world, 5)
+    assert len(list(run(limited, blender(), counterfactual=True, seed=1))) == 5
+    with pytest.raises(InputError, match="need a world with `peek`"):
+        list(run(Countdown(), two(), counterfactual=True))
+
+
+class Remembering:
+    """Counts the steps of its episode."""
+
+    name = "remembering"
+
+    def __init__(self):
+        self.steps, self.longest, self.resets = 0, 0, 0
+
+    def act(self, observation, rng=None):
+        self.steps += 1
+        self.longest = max(self.longest, self.steps)
+        return np.zeros(1)
+
+    def reset(self):
+        self.steps = 0
+        self.resets += 1
+
+
+@pytest.mark.parametrize("deadline", [None, 5.0], ids=["plain", "in a thread"])
+def test_controllers_that_remember_are_told_when_an_episode_is_over(deadline):
+    memory = Remembering()
+    with Blender(
+        [memory, lambda o: [0.1]], ["a", "b"], features="one-hot", seed=0, deadline=deadline
+    ) as blender:
+        list(run(Countdown(7), blender, episodes=3))
+        assert memory.longest == 7
+        blender.act(np.zeros(1))  # a thread has come to it by now
+    assert memory.resets == 3
+
+
+def test_a_reset_that_fails_benches_the_controller():
+    class Broken(Remembering):
+        def reset(self):
+            raise RuntimeError("no way back")
+
+    blender = Blender([Broken(), lambda o: [0.1]], ["broken", "safe"], features="one-hot", seed=0)
+    records = list(run(Countdown(3), blender, episodes=2))
+    assert "broken raised RuntimeError in reset: no way back; benched" in records[3].event
+    assert records[3].name == "safe"
+
+
+def test_nan_inside_a_dictionary_is_noticed():
+    blender = Blender(
+        [lambda o: [0.1], lambda o: [0.2]], ["a", "b"], features="one-hot", safe_action=[0.0], seed=0
+    )
+    blender.act({"camera": np.zeros((2, 2)), "speed": 1.0})
+    assert blender.last.event is None
+    blender.act({"camera": np.full((2, 2), np.nan), "speed": 1.0})
+    assert "NaN" in blender.last.event

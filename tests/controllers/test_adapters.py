@@ -37,6 +37,38 @@ def test_a_function_of_one_observation_serves_many_worlds():
     assert act_rows(many, rows, None).tolist() == act_rows(one, rows, None).tolist()
 
 
+def test_a_function_that_writes_into_its_observation_misleads_nobody():
+    def careless(observation):
+        observation -= 1.0
+        return observation[:2]
+
+    rows = np.full((3, 4), 5.0)
+    assert act_rows(as_controller(careless), rows, None).tolist() == [[4.0, 4.0]] * 3
+    assert (rows == 5.0).all()
+
+
+def test_a_recurrent_model_is_refused():
+    class Recurrent:
+        class policy:  # as stable-baselines3 calls it
+            lstm_actor = object()
+
+        def predict(self, observation, deterministic):
+            return np.zeros(2), None
+
+    with pytest.raises(InputError, match="Recurrent remembers what it saw"):
+        as_controller(Recurrent())
+
+
+def test_a_model_of_several_inputs_gets_its_dictionary():
+    class Multi:
+        policy = None
+
+        def predict(self, observation, deterministic):
+            return np.array([observation["speed"]]), None
+
+    assert as_controller(Multi()).act({"speed": 3.0}).tolist() == [3.0]
+
+
 def test_a_controller_that_takes_no_batch_is_told():
     class Single:
         name = "mine"

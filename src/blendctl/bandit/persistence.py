@@ -4,12 +4,16 @@ Nothing that is loaded can run code. Format version 1:
 
     tensors   state (B, ...) float64, rng (B, 4) uint64, laid out as layout.py says
     metadata  format, version, options (JSON), digest (SHA-256 of options and tensors), blendctl
+
+Whoever uses a learner may keep arrays of its own beside it, and say what they are about: a blender does so with
+features that learn. They lie under names that begin with "beside.", and have a digest of their own.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -25,12 +29,19 @@ from blendctl.bandit.options import Options
 from blendctl.bandit.rules import Rule, describe_rule, make_rule
 from blendctl.errors import BlendctlError, FileFormatError, InputError
 
-__all__ = ["save", "load"]
+__all__ = ["save", "load", "load_beside"]
 
 FORMAT, VERSION = "blendctl-bandit", 1
+BESIDE = "beside."
 
 
-def save(core: Core, path: str | Path) -> None:
+def save(
+    core: Core,
+    path: str | Path,
+    *,
+    beside: Mapping[str, NDArray[np.float64]] | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> None:
     """Write the learners; the file appears whole, under its name, or not at all."""
     from safetensors.numpy import save as pack
 
@@ -42,7 +53,13 @@ def save(core: Core, path: str | Path) -> None:
         "digest": _digest(options, core.state, core.rng),
         "blendctl": __version__,
     }
-    data = pack({"state": core.state, "rng": core.rng}, metadata=metadata)
+    arrays: dict[str, NDArray[Any]] = {"state": core.state, "rng": core.rng}
+    if about is not None:
+        more = {f"{BESIDE}{name}": np.ascontiguousarray(array) for name, array in (beside or {}).items()}
+        arrays |= more
+        metadata["about"] = json.dumps(dict(about), sort_keys=True)
+        metadata["about_digest"] = _digest(metadata["about"], *(more[name] for name in sorted(more)))
+    data = pack(arrays, metadata=metadata)
     try:
         write_atomically(Path(path), data, make_folder=False)
     except OSError as error:
@@ -84,6 +101,22 @@ def load(path: str | Path, *, learners: int | None, rule: Rule | None) -> Core:
     return core
 
 
+def load_beside(path: str | Path) -> tuple[dict[str, NDArray[np.float64]], dict[str, Any]]:
+    """Read what was kept beside the learners, and what it is about; both are empty if there is nothing."""
+    from safetensors import safe_open
+
+    _read(Path(path))  # says what is wrong with a file that is none
+    with safe_open(path, framework="numpy") as file:
+        metadata = file.metadata() or {}
+        arrays = {name: file.get_tensor(name) for name in sorted(file.keys()) if name.startswith(BESIDE)}
+    about = metadata.get("about")
+    if about is None:
+        return {}, {}
+    if metadata.get("about_digest") != _digest(about, *arrays.values()):
+        raise FileFormatError(f"{path} was changed after it was written: its digest does not match")
+    return {name.removeprefix(BESIDE): array for name, array in arrays.items()}, dict(json.loads(about))
+
+
 def _read(path: Path) -> tuple[NDArray[np.float64], NDArray[np.uint64], dict[str, str]]:
     from safetensors import SafetensorError, safe_open
 
@@ -92,7 +125,7 @@ def _read(path: Path) -> tuple[NDArray[np.float64], NDArray[np.uint64], dict[str
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
-            names = set(file.keys())
+            names = {name for name in file.keys() if not name.startswith(BESIDE)}  # noqa: SIM118  # no dictionary
             if names != {"state", "rng"}:
                 raise FileFormatError(
                     f"{path} is not a saved bandit: expected the arrays state and rng, actually: {sorted(names)}"
@@ -130,8 +163,8 @@ def _options(plain: dict[str, Any], rule: Rule | None, path: str | Path) -> Opti
     return Options(rule=rule, **plain)
 
 
-def _digest(options: str, state: NDArray[np.float64], rng: NDArray[np.uint64]) -> str:
-    digest = hashlib.sha256(options.encode())
-    for array in (state, rng):
+def _digest(words: str, *arrays: NDArray[Any]) -> str:
+    digest = hashlib.sha256(words.encode())
+    for array in arrays:
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()

@@ -24,6 +24,7 @@ from blendctl.blender.ledger import Ledger, Observed
 from blendctl.blender.objectives import Objective, Objectives
 from blendctl.blender.record import SAFE_ACTION, Cast, Record
 from blendctl.blender.recorder import Recorder, as_recorder
+from blendctl.blender.saving import save_blend
 from blendctl.controllers import Controller
 from blendctl.controllers.adapters import as_controller
 from blendctl.errors import InputError, StateError
@@ -48,7 +49,7 @@ class Blender:
     dwell: stages for which a controller drives at least, before another may be chosen.
     context: "current" decides from psi at the current state; "previous" from the state before, as the paper prints.
     frozen: decide, but do not learn.
-    bandit: a learner to go on with, or the file of one; otherwise one is made, with `options` and `seed`.
+    bandit: a learner to go on with, or the file of a blend (`save`); otherwise one is made, with `options` and `seed`.
     fallback: a name, or names in order: who takes over when the one that drives fails.
     safe_action: what to do when no controller is fit; without one, an error says so.
     deadline: seconds per action, for all or by name. Whoever might hang gets a thread of its own.
@@ -105,7 +106,9 @@ class Blender:
         feature = as_feature(features, self.controllers).bind(
             self.controllers, objectives=len(self.objectives)
         )
-        self.bandit = setup.make_bandit(bandit, feature.size, self.objectives, seed, dict(options))
+        self.bandit = setup.make_bandit(
+            bandit, feature, self.objectives, names=self.names, seed=seed, options=dict(options)
+        )
         first_pull, *seeds = np.random.SeedSequence(seed).spawn(1 + len(self.controllers))
         self.drivers = Drivers(
             self.controllers,
@@ -290,6 +293,7 @@ class Blender:
                 self.last.ended = True
                 self._ledger.retire(self.last)
             self.episode += 1
+            self.drivers.end_episode(self.step)
 
     @property
     def loss_bound(self) -> float:
@@ -316,6 +320,17 @@ class Blender:
         if name not in self.names:
             raise InputError(f'there is no controller "{name}"; allowed: {", ".join(self.names)}')
         return self.drivers.bench.fit(self.names.index(name), self.step + 1)
+
+    def save(self, path: str | Path) -> None:
+        """Write what it has learned, features that learn included; `Blender(..., bandit=path)` goes on from there."""
+        with self._lock:
+            save_blend(
+                path,
+                bandit=self.bandit,
+                feature=self._chooser.feature,
+                names=self.names,
+                objectives=self.objectives.names,
+            )
 
     def close(self) -> None:
         """Write down what is left of the record and let threads end; closing twice is allowed."""

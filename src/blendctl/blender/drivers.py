@@ -6,6 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -33,7 +34,7 @@ class Isolated:
 
     def __init__(self, controller: Controller, name: str) -> None:
         self._controller = controller
-        self._orders: SimpleQueue[tuple[Any, Any] | None] = SimpleQueue()
+        self._orders: SimpleQueue[tuple[Any, Any] | tuple[()] | None] = SimpleQueue()
         self._answers: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
         self._waiting = 0  # orders without an answer yet
         self.asked = False  # in this round
@@ -41,6 +42,10 @@ class Isolated:
 
     def _work(self) -> None:
         while (order := self._orders.get()) is not None:
+            if not order:
+                with suppress(Exception):  # it will be seen when it drives
+                    self._controller.reset()  # type: ignore[attr-defined]  # asked only of those that have it
+                continue
             try:
                 self._answers.put((self._controller.act(*order), None))
             except Exception as error:
@@ -69,6 +74,10 @@ class Isolated:
         if error is not None:
             raise error
         return action
+
+    def reset(self) -> None:
+        """Tell it that an episode is over, when it is done with what it was asked."""
+        self._orders.put(())
 
     def close(self) -> None:
         """Let the thread end when it is done."""
@@ -105,6 +114,7 @@ class Drivers:
         self._act = [_on_a_copy(controller) for controller in controllers]
         self._timed = any(limit is not None for limit in self.deadlines)
         self._arms = range(len(names))
+        self._remember = [arm for arm in self._arms if callable(getattr(controllers[arm], "reset", None))]
 
     def propose(self, observation: Any, step: int) -> list[Action | None]:
         """Ask every fit controller; give an action per arm, None for those that are benched or failed."""
@@ -149,6 +159,20 @@ class Drivers:
         if self._timed:
             self._start([arm], observation)
         return self.ask(arm, observation, step)
+
+    def end_episode(self, step: int) -> None:
+        """Tell the controllers that remember, those with a method `reset`, that an episode is over."""
+        for arm in self._remember:
+            worker = self.isolated[arm]
+            if worker is not None:
+                worker.reset()
+                continue
+            try:
+                self.controllers[arm].reset()  # type: ignore[attr-defined]  # it has
+            except Exception as error:
+                sentence = self.bench.fail(arm, step)
+                told = f"{self.names[arm]} raised {type(error).__name__} in reset: {error}"
+                self.events.append(f"{told[:200]}; benched for {sentence} steps")
 
     def _within_deadline(self, arm: int, observation: Any) -> Any:
         limit, worker = self.deadlines[arm], self.isolated[arm]

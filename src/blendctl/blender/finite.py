@@ -28,7 +28,7 @@ finite_vector(np.zeros(1))  # loaded now, not within the first control step
 
 
 def all_finite(values: object) -> bool:
-    """Tell it of any array, list or number; whatever else is taken for finite."""
+    """Tell it of any array, list, dictionary or number; whatever else is taken for finite."""
     if type(values) is ndarray:
         if values.dtype is FLOAT and values.flags.c_contiguous:
             return finite_vector(values if values.ndim == 1 else values.reshape(-1))
@@ -36,6 +36,8 @@ def all_finite(values: object) -> bool:
             return bool(np.isfinite(values).all())
     elif isinstance(values, list | tuple):
         return all(all_finite(value) for value in values)
+    elif isinstance(values, dict):
+        return all(all_finite(value) for value in values.values())
     elif isinstance(values, float):
         return math.isfinite(values)
     return True

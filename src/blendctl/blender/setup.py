@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from blendctl.bandit import BlendingBandit
 from blendctl.blender.health import BenchRules
 from blendctl.blender.objectives import Objectives
+from blendctl.blender.saving import load_blend
 from blendctl.controllers import Controller
 from blendctl.errors import InputError, did_you_mean
+from blendctl.features import BoundFeature
 
 __all__ = [
     "several",
@@ -78,21 +80,24 @@ def check_fallback(fallback: str | Sequence[str] | None, names: Sequence[str]) -
 
 def make_bandit(
     given: BlendingBandit | str | Path | None,
-    size: int,
+    feature: BoundFeature,
     objectives: Objectives,
+    *,
+    names: Sequence[str],
     seed: int | None,
     options: dict[str, Any],
 ) -> BlendingBandit:
     """Return the learner: a new one, the one given, or one from a file; it must fit."""
+    size = feature.size
     if given is None:
         return BlendingBandit(size, len(objectives), seed=seed, **({"on_large_feature": "rescale"} | options))
     if options:
         raise InputError(
             f"a bandit brings its own options; do not give {', '.join(options)} beside bandit=..."
         )
-    bandit = BlendingBandit.load(given) if isinstance(given, str | Path) else given
-    if not isinstance(bandit, BlendingBandit):
+    if not isinstance(given, BlendingBandit | str | Path):
         raise InputError(f"bandit must be a BlendingBandit or the file of one, actually: {given!r}")
+    bandit = load_blend(given, feature=feature, names=names, objectives=objectives.names)
     if (bandit.n_features, bandit.n_objectives) != (size, len(objectives)):
         raise InputError(
             f"the bandit has {bandit.n_features} features and {bandit.n_objectives} objectives, this blender needs "

@@ -6,6 +6,7 @@ import copy
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+import gymnasium
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -67,11 +68,10 @@ class Judge:
     """
 
     def __init__(self, env: Any, blender: Blender) -> None:
-        self.world = getattr(env, "unwrapped", env)
-        if not hasattr(self.world, "peek"):
-            raise InputError(
-                f"counterfactual steps need a world with `peek`, as blendctl's have, actually: {self.world!r}"
-            )
+        self.world, self._doubtful = peeking_layer(env)
+        self._expected: FloatArray | None = (
+            None  # what the driver should bring, where a wrapper may change it
+        )
         self.blender = blender
         self.hold = blender.hold
         self._rngs: list[Any] = []
@@ -93,6 +93,8 @@ class Judge:
     def look(self, record: Record) -> None:
         """Tell a stage that has just begun what the others would bring; arms without an action stay unknown."""
         self._driven = 0.0
+        if self._doubtful and self.hold == 1 and record.arm >= 0:
+            self._expected = self._peek(np.array([record.action]))[0]
         record.truth = np.full((len(record.proposals), len(self.blender.objectives)), np.nan)
         others = [
             arm for arm, action in enumerate(record.proposals) if action is not None and arm != record.arm
@@ -110,16 +112,34 @@ class Judge:
             self._unknown.add(record.stage)
             return
         if self.hold == 1:
-            actions = np.array([record.proposals[arm] for arm in others])
-            reward, cost, parts = self.world.peek(actions, components=True)
+            record.truth[others] = self._peek(np.array([record.proposals[arm] for arm in others]))
         else:
-            policies = [self._policy(arm) for arm in others]
-            reward, cost, parts = self.world.peek(policies, horizon=self.hold, components=True)
-        told = {"reward": reward, "cost": cost, **parts}
-        record.truth[others] = self.blender.objectives.arrays(told)
+            record.truth[others] = self._peek([self._policy(arm) for arm in others], horizon=self.hold)
+
+    def _peek(self, alternatives: Any, **how: int) -> FloatArray:
+        """Give what alternatives would bring (k, objectives)."""
+        reward, cost, parts = self.world.peek(alternatives, components=True, **how)
+        return self._objectives({"reward": reward, "cost": cost, **parts})
+
+    def _objectives(self, told: dict[str, FloatArray]) -> FloatArray:
+        missing = [signal for signal in self.blender.objectives.signals if signal not in told]
+        if missing:
+            raise InputError(
+                f"counterfactual steps must tell {', '.join(missing)}, for the objectives; the world's peek tells "
+                f"{', '.join(told)}. A wrapper that adds a signal must bring a peek of its own"
+            )
+        return self.blender.objectives.arrays(told)
 
     def see(self, record: Record, feedback: FloatArray, *, ended: bool) -> None:
         """Hear what a step of the driver brought; when the stage is over, tell whether the choice was correct."""
+        if self._expected is not None:
+            if not np.allclose(feedback, self._expected, rtol=1e-9, atol=1e-9):
+                raise InputError(
+                    "a wrapper changes rewards, costs or actions, and counterfactual steps cannot see it: the step "
+                    f"brought {feedback.tolist()}, a peek with the same action {self._expected.tolist()}. Give the "
+                    "wrapper a peek of its own, or leave counterfactual out"
+                )
+            self._expected = None
         self._driven = self._driven + feedback
         if record.truth is None:
             return
@@ -159,8 +179,9 @@ class Judge:
         if self._found is None:
             return
         found, self._found = self._found.result(), None
-        told = {"reward": found.reward, "cost": found.cost, **found.parts}
-        brought = self.blender.objectives.arrays(told)  # (n, objectives)
+        brought = self._objectives(
+            {"reward": found.reward, "cost": found.cost, **found.parts}
+        )  # (n, objectives)
         for (record, arm), values in zip(self._judging, brought, strict=True):
             if record.truth is not None:
                 record.truth[arm] = values
@@ -177,6 +198,31 @@ class Judge:
     def _policy(self, arm: int) -> Any:
         controller, rng = self.blender.controllers[arm], self._rngs[arm]
         return lambda observation: controller.act(observation, rng)
+
+
+def peeking_layer(env: Any) -> tuple[Any, bool]:
+    """Give the outermost layer of an environment that can peek, and whether a wrapper outside may change things."""
+    from gymnasium import wrappers
+
+    layer, outside = env, []
+    while not hasattr(layer, "peek"):
+        if not isinstance(layer, gymnasium.Wrapper):
+            raise InputError(
+                f"counterfactual steps need a world with `peek`, as blendctl's have, actually: {env!r}"
+            )
+        outside.append(layer)
+        layer = layer.env
+    harmless = (
+        wrappers.TimeLimit,
+        wrappers.OrderEnforcing,
+        wrappers.PassiveEnvChecker,
+        wrappers.RecordEpisodeStatistics,
+        gymnasium.ObservationWrapper,
+    )
+    return layer, any(
+        not isinstance(wrapper, harmless) and not getattr(wrapper, "only_watches", False)
+        for wrapper in outside
+    )
 
 
 def late_peeks(world: Any) -> LatePeeks | None:

@@ -65,7 +65,11 @@ __all__ = ["blend"]
 @click.option(
     "--fallback", multiple=True, help="Who takes over when the driver fails.  [the last controller]"
 )
-@click.option("--bandit", type=click.Path(path_type=Path, dir_okay=False), help="Go on with a saved learner.")
+@click.option(
+    "--bandit",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Go on with a blend that was saved: bandit.safetensors of an earlier --out.",
+)
 @click.option("--frozen", is_flag=True, help="Decide, but do not learn.")
 @click.option("--deterministic", is_flag=True, help="Mean actions instead of draws from the policies.")
 @click.option(
@@ -158,7 +162,7 @@ def blend(
     summary |= {name: value for name, value in about.items() if name != "cards"}
     table_console(json_file).print(blend_table(summary, called))
     if out is not None:
-        blender.bandit.save(out / "bandit.safetensors")
+        blender.save(out / "bandit.safetensors")
         write_atomically(out / "summary.json", _json_bytes(summary))
         told = json_file != STDOUT
         click.echo(

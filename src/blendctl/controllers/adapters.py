@@ -65,12 +65,12 @@ class FunctionController:
         """Give an action for each of several observations: one by one, unless the function was written for batches."""
         if self._for_one is None:
             try:
-                self._for_one = self.act(observations[0], copy.deepcopy(rng)).ndim == 1
+                self._for_one = self.act(observations[0].copy(), copy.deepcopy(rng)).ndim == 1
             except Exception:
                 self._for_one = False
         if self._for_one:
-            return np.array([self.act(row, rng) for row in observations])
-        return self.act(observations, rng)
+            return np.array([self.act(row.copy(), rng) for row in observations])
+        return self.act(observations.copy(), rng)
 
 
 def act_rows(
@@ -111,12 +111,19 @@ class PredictController:
     """
 
     def __init__(self, model: Any, name: str | None = None) -> None:
+        if getattr(getattr(model, "policy", None), "lstm_actor", None) is not None:
+            raise InputError(
+                f"{type(model).__name__} remembers what it saw (a recurrent policy), which a plain `predict` would "
+                "forget at every step; wrap it in a class with act(observation, rng=None), and with reset() for the "
+                "end of an episode"
+            )
         self.model = model
         self.name = name or type(model).__name__
 
     def act(self, observation: ArrayLike, rng: np.random.Generator | None = None) -> NDArray[Any]:
         """Give the model's action: a draw, or with rng None its mean."""
-        action, _ = self.model.predict(np.asarray(observation), deterministic=rng is None)
+        seen = observation if isinstance(observation, dict) else np.asarray(observation)
+        action, _ = self.model.predict(seen, deterministic=rng is None)
         return np.asarray(action)
 
 

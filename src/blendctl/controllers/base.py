@@ -14,7 +14,10 @@ FloatArray = NDArray[np.float64] | NDArray[np.float32]
 
 @runtime_checkable
 class Controller(Protocol):
-    """Anything with `act`: the one method a controller must have."""
+    """Anything with `act`: the one method a controller must have.
+
+    One that remembers what it saw should also have `reset()`: a blender calls it when an episode is over.
+    """
 
     def act(self, observation: ArrayLike, rng: np.random.Generator | None = None) -> NDArray[Any]:
         """Give the action (action_size,) for an observation (observation_size,), or (n, ...) for a batch.

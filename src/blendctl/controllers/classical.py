@@ -144,7 +144,8 @@ class PurePursuit(_Classical):
 class HeadingPID(_Classical):
     """Hold the heading to the target by proportional, integral and derivative action, at constant speed.
 
-    The integral leaks and is clipped, so that it forgets an old course; it starts anew when the batch size changes.
+    The integral leaks and is clipped, so that it forgets an old course; it starts anew with `reset`, and when the
+    batch size changes.
     """
 
     name = "heading-pid"
@@ -154,6 +155,10 @@ class HeadingPID(_Classical):
     ) -> None:
         super().__init__(world, target=target)
         self.gains = gains  # of angle (rad), of its leaky sum, of yaw rate (rad/s)
+        self._sum = np.zeros(0)
+
+    def reset(self) -> None:
+        """Forget the course: an episode is over."""
         self._sum = np.zeros(0)
 
     def _drive(self, rows: FloatArray) -> FloatArray:

@@ -13,7 +13,17 @@ from numpy.typing import ArrayLike, NDArray
 from blendctl.controllers.base import Controller
 from blendctl.errors import InputError
 
-__all__ = ["Feature", "BoundFeature", "OneHot", "Custom", "Stack", "Scaled", "Unit"]
+__all__ = [
+    "Feature",
+    "BoundFeature",
+    "OneHot",
+    "Custom",
+    "Stack",
+    "Scaled",
+    "Unit",
+    "learned",
+    "restore_learned",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -22,7 +32,8 @@ FloatArray = NDArray[np.float64]
 class BoundFeature(Protocol):
     """A feature that knows its controllers: a function with a size.
 
-    A feature may also have `learn(observation, action, feedback)`: it then hears what each stage brought,
+    A feature may also have `learn(observation, action, feedback)`: it then hears what each stage brought, and should
+    have `state()`, what it has learned as named arrays, and `restore(state)`, so that a blend can be saved;
     and `batched = True` if it takes a batch: observations (n, ...) and actions (n, ...) to (n, size).
     """
 
@@ -93,6 +104,26 @@ class Custom:
         return self.function(observation, action, arm)
 
 
+def learned(feature: BoundFeature) -> dict[str, FloatArray]:
+    """Give what a feature has learned, as named arrays; nothing if it does not learn."""
+    if not hasattr(feature, "learn"):
+        return {}
+    if not hasattr(feature, "state"):
+        raise InputError(
+            f"the feature {type(feature).__name__} learns, and cannot be saved: give it state() and restore(state)"
+        )
+    return dict(feature.state())
+
+
+def restore_learned(feature: BoundFeature, state: dict[str, FloatArray]) -> None:
+    """Let a feature that learns go on from what `learned` gave."""
+    if not hasattr(feature, "restore"):
+        raise InputError(
+            f"the feature {type(feature).__name__} learns, and cannot be restored: give it restore(state)"
+        )
+    feature.restore(state)
+
+
 class Stack:
     """Features side by side, divided by the root of their number: if none is longer than L, neither is this.
 
@@ -115,9 +146,19 @@ class _Stack:
         self.parts = parts
         self.size = sum(part.size for part in parts)
         self.factor = 1.0 / math.sqrt(len(parts))
-        learners = [part.learn for part in parts if hasattr(part, "learn")]
-        if learners:
-            self.learn = lambda *what: [learn(*what) for learn in learners]
+        self._learners: dict[str, Any] = {
+            str(i): part for i, part in enumerate(parts) if hasattr(part, "learn")
+        }
+        if self._learners:
+            self.learn = lambda *what: [part.learn(*what) for part in self._learners.values()]
+
+    def state(self) -> dict[str, FloatArray]:
+        return {f"{at}.{name}": a for at, part in self._learners.items() for name, a in learned(part).items()}
+
+    def restore(self, state: dict[str, FloatArray]) -> None:
+        for at, part in self._learners.items():
+            mine = {name.partition(".")[2]: a for name, a in state.items() if name.startswith(f"{at}.")}
+            restore_learned(part, mine)
 
     def __call__(self, observation: Any, action: Any, arm: int) -> FloatArray:
         rows = [np.asarray(part(observation, action, arm), dtype=np.float64) for part in self.parts]
@@ -163,8 +204,9 @@ class _Mapped:
     def __init__(self, inner: BoundFeature, change: Callable[[FloatArray], FloatArray]) -> None:
         self.inner, self.change, self.size = inner, change, inner.size
         self.batched = getattr(inner, "batched", False)
-        if hasattr(inner, "learn"):
-            self.learn = inner.learn
+        for name in ("learn", "state", "restore"):
+            if hasattr(inner, name):
+                setattr(self, name, getattr(inner, name))
 
     def __call__(self, observation: Any, action: Any, arm: int) -> FloatArray:
         return self.change(np.asarray(self.inner(observation, action, arm), dtype=np.float64))

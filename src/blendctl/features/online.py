@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from blendctl.compiled import compiled
 from blendctl.controllers.base import Controller
-from blendctl.errors import InputError
+from blendctl.errors import FileFormatError, InputError
 from blendctl.features.base import BoundFeature
 
 __all__ = ["OnlineLinear"]
@@ -68,6 +68,24 @@ class _Model:
         if self.basis:
             o, a = _flat(observation), _flat(action)
             update(o, a, self.options.clip, self.weights, self.spread, feedback, self.options.discount)
+
+    def state(self) -> dict[str, FloatArray]:
+        """Give what it has learned."""
+        return {"weights": self.weights, "spread": self.spread}
+
+    def restore(self, state: dict[str, FloatArray]) -> None:
+        """Go on from what `state` gave."""
+        weights, spread = state.get("weights"), state.get("spread")
+        if (
+            weights is None
+            or spread is None
+            or weights.shape != (self.size, len(spread))
+            or spread.shape != (len(spread), len(spread))
+            or not (np.isfinite(weights).all() and np.isfinite(spread).all())
+        ):
+            raise FileFormatError("the saved online model does not fit, or is damaged")
+        self.weights, self.spread = (np.array(array, np.float64) for array in (weights, spread))
+        self.basis = len(spread)
 
     def _begin(self, observation_size: int, action_size: int) -> None:
         basis = (1 + observation_size) * (1 + action_size)

@@ -46,6 +46,8 @@ class Tracker(gymnasium.Wrapper[Any, Any, Any, Any]):
     `path` is where the track goes, None for nowhere. `theta` tells what the learner believes.
     """
 
+    only_watches = True  # what a step brings passes through as it is
+
     def __init__(
         self,
         env: gymnasium.Env[Any, Any],
