@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from PIL import Image
 
 from blendctl.cli import command_line
-from blendctl.errors import InputError
+from blendctl.errors import InputError, StateError
 
 SMALL = ("--worlds", "PointGoal1", "--data-points", 2, "--episodes", 2, "--steps", 12, "--engine", "inline")
 
@@ -119,3 +119,15 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path):
     assert "PointGoal1" in json.loads((tmp_path / "verdict.json").read_text())
     assert (tmp_path / "figure.png").is_file()
     assert json.loads((tmp_path / "run.json").read_text())["sessions"][0]["seconds"] > 0
+
+
+def test_a_run_of_which_nothing_could_be_finished_only_tells_why(tmp_path, monkeypatch, capsys):
+    def lost(*args, **kwargs):
+        raise StateError("the cluster is gone")
+        yield
+
+    monkeypatch.setattr("blendctl.experiments.reproduce.run_units", lost)
+    with pytest.raises(StateError, match="the cluster is gone"):
+        call(*SMALL, "--out", tmp_path)
+    assert "wrote" not in capsys.readouterr().out
+    assert not (tmp_path / "figure.png").exists()

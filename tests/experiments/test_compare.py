@@ -42,6 +42,8 @@ def test_more_episodes_keep_the_units_that_were_run():
 
 def test_trainings_come_before_what_needs_them_and_see_other_layouts():
     pieces = Comparison("PointGoal1", PAIR, ("offline", "ceiling"), episodes=40).pieces()
+    alone, pieces = pieces[:6], pieces[6:]
+    assert {piece.method for piece in alone} == {"performant", "safe"}  # without them nothing can be scored
     assert [piece.setting for piece in pieces[:3]] == [-1, -1, 0]
     assert pieces[2].method == "ceiling"  # the longest first
     offline = [piece for piece in pieces if piece.method == "offline" and piece.setting >= 0]
@@ -103,6 +105,10 @@ def test_a_learner_that_helped_to_choose_does_not_judge():
     shown = mark_shown(comparison, made_up(comparison, brings)).to_pylist()
     chosen = {row["seed"]: row["setting"] for row in shown if row["method"] == "simplex" and row["shown"]}
     assert chosen == {seed: 4 if seed < 4 else 1 for seed in range(8)}
+    uneven = Comparison("PointGoal1", PAIR, ("simplex",), episodes=5, block=4, seed=0)
+    shown = mark_shown(uneven, made_up(uneven, brings)).to_pylist()
+    chosen = {row["seed"]: row["setting"] for row in shown if row["method"] == "simplex" and row["shown"]}
+    assert chosen[1] == chosen[3] == 1  # not by the one episode of the second block
 
 
 def test_standings_are_as_promised():

@@ -101,7 +101,8 @@ def test_other_versions_than_before_are_told(tmp_path):
     now = run["sessions"][-1]["versions"]["mujoco"]
     run["sessions"][-1]["versions"]["mujoco"] = "1.2.3"
     (tmp_path / "run.json").write_text(json.dumps(run))
-    assert Store(tmp_path, "compare", identity={}).changed == f"mujoco 1.2.3, now {now}"
+    for _ in range(2):  # as long as units of both may be there
+        assert Store(tmp_path, "compare", identity={}).changed == f"mujoco 1.2.3, now {now}"
 
 
 def test_run_json_tells_every_session(tmp_path):

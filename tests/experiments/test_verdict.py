@@ -127,6 +127,13 @@ def test_a_learner_is_compared_with_chance_over_its_whole_trace():
     ]
     assert claim["difference"] == pytest.approx((0.5 + 0.8 + 0.8) / 3 - 0.6)
     assert claim["sample"] == 6
+    early = [
+        row for row in rows if row["role"] == "random" or row["data_point"] < 6
+    ]  # chance is ahead of the learner
+    claim = verdict(pa.Table.from_pylist(early, schema=EPISODES))["PointGoal1"]["claims"][
+        "correct_above_random"
+    ]
+    assert claim["sample"] == 12
 
 
 def losses(*pairs):
@@ -147,5 +154,5 @@ def test_a_loss_above_its_bound_is_told_plainly():
     assert not found["loss"]["below_bound"]
     words = in_words("PointGoal1", found)[-1]
     assert "does NOT stay under its bound, at 2 of 3 data points" in words
-    assert "explains 70% and 50% of reward and cost" in words
+    assert "the context explains 70% and 50% of reward and cost" in words
     assert len(in_words("PointGoal1", verdict(episodes())["PointGoal1"])) == 4  # nothing known, nothing said

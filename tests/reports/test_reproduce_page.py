@@ -48,10 +48,12 @@ def test_charts_follow_the_data_points(folder, data):
     lines = {line["name"]: line for line in charts["Return"]["series"]}
     assert lines["blended"]["x"] == [1, 2]
     assert lines["blended"]["y"] == pytest.approx(blended["return_mean"].tolist(), rel=1e-5)
-    assert lines["blended"]["low"] == pytest.approx(blended["return_low"].tolist())
+    assert lines["blended"]["low"] == pytest.approx(blended["return_low"].tolist(), rel=1e-5)
     correct = {line["name"]: line for line in charts["Correct choices"]["series"]}
     assert correct["blended"]["y"] == pytest.approx((100 * blended["correct_ratio"]).tolist(), rel=1e-5)
-    assert correct["blended"]["high"] == pytest.approx((100 * blended["correct_ratio_high"]).tolist())
+    assert correct["blended"]["high"] == pytest.approx(
+        (100 * blended["correct_ratio_high"]).tolist(), rel=1e-5
+    )
     assert {"Cost", "Average loss under its bound", "Who drove", "What it learned, theta"} < set(charts)
 
 
@@ -104,7 +106,7 @@ def test_bands_over_several_traces_are_those_of_the_traces(tmp_path):
     data = reproduce_page(look_into(tmp_path))
     means = points[points["role"] == "blended"]["return_mean"].to_numpy()
     line = next(line for line in data["charts"][0]["series"] if line["name"] == "blended")
-    assert [line["low"][0], line["high"][0]] == pytest.approx(interval95(means))
+    assert [line["low"][0], line["high"][0]] == pytest.approx(interval95(means), rel=1e-5)
     row = next(row for row in data["table"] if row["name"] == "blended")
     assert row["loss"] == pytest.approx(points[points["role"] == "blended"]["max_loss_mean"].mean())
 

@@ -114,6 +114,11 @@ def compare(
     done, failure = _run(plan, store, engine=engine, workers=workers, address=address)
     store.note(seconds=round(time.perf_counter() - started, 1))
     whole = plan.finished(done)  # all of it, unless something failed
+    if isinstance(failure, KeyboardInterrupt):
+        click.echo(
+            f"stopped; what is finished is in {out}, and the same command goes on from there:\n  {command}",
+            err=True,
+        )
     if whole is None:
         assert failure is not None
         raise failure
@@ -122,10 +127,6 @@ def compare(
     _write(store, mark_shown(whole, table), told)
     tell_damaged(store)
     if isinstance(failure, KeyboardInterrupt):
-        click.echo(
-            f"stopped; the methods that are finished are in {out}; the same command goes on from there:\n  {command}",
-            err=True,
-        )
         raise failure
     table_console(json_file).print(_table(told))
     if told["corner"]["reason"] is not None:

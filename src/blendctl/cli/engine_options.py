@@ -28,7 +28,7 @@ def tell_changes(store: Store) -> None:
     """Say if what is finished in a directory was made with other versions."""
     if store.changed:
         click.echo(
-            f"versions are not those of the session before ({store.changed}): what is finished is kept as it is; "
+            f"versions are not those of an earlier session ({store.changed}): what is finished is kept as it is; "
             "for a run of one piece choose a new directory",
             err=True,
         )

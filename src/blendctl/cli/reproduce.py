@@ -108,6 +108,8 @@ def reproduce(
     except (UnitsFailed, StateError) as error:  # units that cannot be run; a cluster that was lost
         failure = error  # what is finished is worth a look
     found = _finish(reproduction, started)
+    if failure is not None and not found:
+        raise failure
     console = table_console(json_file)
     console.print(_table(found))
     for line in _words(reproduction, found):

@@ -105,7 +105,8 @@ class Comparison:
         return {name: with_values(METHODS[name], self.values.get(name, {})) for name in self.methods}
 
     def pieces(self) -> list[Piece]:
-        """Cut the comparison into units: the longest first, trainings before what needs them."""
+        """Cut the comparison into units: what defines the score, trainings, then the longest first."""
+        alone: list[Piece] = []
         trainings: list[Piece] = []
         heavy: list[Piece] = []
         light: list[Piece] = []
@@ -114,8 +115,9 @@ class Comparison:
                 after = self._training(setting) if method.trained else None
                 if after is not None:
                     trainings.append(Piece(after, method.name, -1, 0))
-                (heavy if method.heavy else light).extend(self._blocks(method, number, setting, after))
-        return [*trainings, *heavy, *light]
+                kind = alone if method.name in ALONE else heavy if method.heavy else light
+                kind.extend(self._blocks(method, number, setting, after))
+        return [*alone, *trainings, *heavy, *light]
 
     def _blocks(
         self, method: Method, number: int, setting: Mapping[str, Any], after: Unit | None

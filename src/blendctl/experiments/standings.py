@@ -103,11 +103,11 @@ def _choose(
 ) -> tuple[NDArray[np.intp], str]:
     """Choose a setting for each episode by the corner score on the other half of the episodes.
 
-    points: (settings, episodes, 2). Nothing is judged by the episodes that it was chosen on, nor, with more than one
-    block, by a learner that it was chosen on; a single episode leaves no other way than that.
+    points: (settings, episodes, 2). Nothing is judged by the episodes that it was chosen on, nor, with two blocks or
+    more, by a learner that it was chosen on; a single episode leaves no other way than that.
     """
     episodes = points.shape[1]
-    half = np.arange(episodes) // (block if episodes > block else 1) % 2
+    half = np.arange(episodes) // (block if episodes >= 2 * block else 1) % 2
     chosen = np.zeros(episodes, np.intp)
     for fold in (0, 1):
         judges = half != fold if episodes > 1 else np.ones(1, np.bool_)

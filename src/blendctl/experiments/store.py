@@ -16,7 +16,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ class Store:
     experiment: its name ("reproduce"); identity: what must not change between sessions, JSON data (seed, options);
     what may grow, such as the number of data points, is not part of it. parts: pieces that may be added, each with what
     it is made of (the world's controllers), which must not change either. A directory with other data is refused.
-    `changed` tells if versions are others than in the session before: units that are done are kept all the same.
+    `changed` tells if versions are others than in an earlier session: units that are done are kept all the same.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Store:
             run["parts"] = there | mine
         session = {"command": command, "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **describe_machine()}
         earlier = run.get("sessions", [])
-        self.changed = _changes(earlier[-1].get("versions", {}) if earlier else {}, session["versions"])
+        self.changed = _changes([one.get("versions", {}) for one in earlier], session["versions"])
         run["sessions"] = [*earlier, session]
         self._run = run
         self.write("run.json", _json(run))
@@ -195,15 +195,19 @@ class Store:
         self.write("run.json", _json(self._run))
 
 
-def _changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """Tell which versions are others than in the session before, in words; empty if none is.
+def _changes(sessions: Iterable[Mapping[str, str]], now: Mapping[str, str]) -> str:
+    """Tell which versions are others than in earlier sessions, in words; empty if none is.
 
-    >>> _changes({"numpy": "2.4.5", "numba": "0.62"}, {"numpy": "2.4.6", "numba": "0.62"})
+    >>> _changes([{"numpy": "2.4.5", "numba": "0.62"}, {"numpy": "2.4.6"}], {"numpy": "2.4.6", "numba": "0.62"})
     'numpy 2.4.5, now 2.4.6'
     """
-    return "; ".join(
-        f"{name} {old}, now {now.get(name)}" for name, old in before.items() if old != now.get(name)
+    told = (
+        f"{name} {old}, now {now.get(name)}"
+        for before in sessions
+        for name, old in before.items()
+        if old != now.get(name)
     )
+    return "; ".join(dict.fromkeys(told))
 
 
 def describe_machine() -> dict[str, Any]:

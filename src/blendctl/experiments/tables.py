@@ -151,7 +151,7 @@ class _Trace:
             self.bound += float(columns["bound"].sum())
             self.decided += int(columns["decided"].sum())
             row |= {
-                "max_loss_bound": self.bound,
+                "max_loss_bound": self.bound * whole,
                 "max_loss_bound_mean": self.bound / self.decided if self.decided else None,
                 "share_performant": float(columns["driven_0"].sum() / columns["length"].sum()),
             }

@@ -91,7 +91,7 @@ def _loss(points: pa.Table) -> dict[str, Any]:
     return {
         "mean": _mean(last, "max_loss_mean"),
         "bound_mean": _mean(last, "max_loss_bound_mean"),
-        "below_bound": above == 0,
+        "below_bound": above == 0 if known else None,
         "data_points": len(known),
         "data_points_above": above,
         "context_r2_reward": _mean(rows, "context_r2_reward"),
@@ -116,25 +116,28 @@ def _claims(by_role: dict[str, pa.Table]) -> dict[str, Any]:
     ratio = blended["correct_ratio"].to_numpy()
     claims["correct_above_half"] = _claim(blended["trace"].to_numpy(), ratio - 0.5)
     if "random" in by_role:
-        random = _evenly(by_role["random"])
-        claims["correct_above_random"] = _claim(*_paired(blended, random, "correct_ratio"))
+        claims["correct_above_random"] = _claim(
+            *_paired(blended, by_role["random"], "correct_ratio", evenly=True)
+        )
     return {name: claim for name, claim in claims.items() if claim is not None}
 
 
-def _evenly(random: pa.Table) -> pa.Table:
-    """Leave out the data points with which random switching begins more densely: a learner changes along its trace."""
-    if pc.max(random["data_point"]).as_py() < EVERY:
-        return random
-    return random.filter(pa.array(random["data_point"].to_numpy() % EVERY == 0))
+def _paired(
+    this: pa.Table, other: pa.Table, what: str, *, evenly: bool = False
+) -> tuple[NDArray[np.int64], FloatArray]:
+    """Give the trace and the difference this - other of every episode that both have driven.
 
-
-def _paired(this: pa.Table, other: pa.Table, what: str) -> tuple[NDArray[np.int64], FloatArray]:
-    """Give the trace and the difference this - other of every episode that both have driven."""
+    `evenly` leaves out the data points with which random switching begins more densely: a learner changes along its
+    trace, and its beginning should not weigh more.
+    """
     keys = ["trace", "data_point", "episode"]
     both = this.select([*keys, what]).join(
         other.select([*keys, what]), keys=keys, join_type="inner", right_suffix="_other"
     )
     both = both.sort_by([(key, "ascending") for key in keys])
+    points = both["data_point"].to_numpy()
+    if evenly and points.max(initial=0) >= EVERY:
+        both = both.filter(pa.array(points % EVERY == 0))
     return both["trace"].to_numpy(), both[what].to_numpy() - both[f"{what}_other"].to_numpy()
 
 
@@ -223,8 +226,8 @@ def _loss_in_words(loss: dict[str, Any]) -> str:
     told = " and ".join("nothing known" if share is None else f"{100 * share:.0f}%" for share in r2)
     return (
         f"the average maximal loss does NOT stay under its bound, at {loss['data_points_above']} of "
-        f"{loss['data_points']} data points ({figures}): the bound needs feedback that is linear in the context, which "
-        f"explains {told} of reward and cost here."
+        f"{loss['data_points']} data points ({figures}). The bound is a theorem for feedback that is linear in the "
+        f"current context, up to noise of the size that is set; here the context explains {told} of reward and cost."
     )
 
 

@@ -193,7 +193,8 @@ def _band(role: str, line: Curve, *, factor: float) -> dict[str, Any]:
     """Give a line with its 95% intervals."""
     told = series(role, line.point + 1, line.mean, color=ROLES[role])
     for end, values in (("low", line.low), ("high", line.high)):
-        told[end] = [factor * float(value) if np.isfinite(value) else None for value in values]
+        thinned = series(role, line.point + 1, values, color=ROLES[role])["y"]
+        told[end] = [None if value is None else factor * value for value in thinned]
     return told
 
 
@@ -223,7 +224,9 @@ def _cautions(found: dict[str, Any], points: Rows) -> list[str]:
                     f"In {world} the context explains {100 * max(share, 0.0):.0f}% of the {word}; "
                     "do not expect the blend to help."
                 )
-        rescaled = _last(blended, "rescaled")
+        rescaled = sum(
+            {row["trace"]: row["rescaled"] or 0 for row in blended}.values()
+        )  # at the traces' ends
         if rescaled:
             cautions.append(
                 f"In {world} {rescaled:,.0f} feature vectors were longer than the learner’s bound "
