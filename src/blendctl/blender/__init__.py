@@ -4,6 +4,7 @@ from blendctl.blender.batch import BatchRecord, BlenderBatch
 from blendctl.blender.core import Blender
 from blendctl.blender.counts import Counts
 from blendctl.blender.env import BlendEnv
+from blendctl.blender.explain import explain_record, read_record
 from blendctl.blender.health import BenchRules
 from blendctl.blender.objectives import Objectives
 from blendctl.blender.record import SAFE_ACTION, Record
@@ -19,6 +20,8 @@ __all__ = [
     "BatchRecord",
     "BlendEnv",
     "Recorder",
+    "read_record",
+    "explain_record",
     "BenchRules",
     "Counts",
     "Objectives",
