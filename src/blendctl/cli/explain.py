@@ -20,7 +20,7 @@ __all__ = ["explain"]
 @click.option("--step", type=click.IntRange(1), required=True, help="Control step, from 1.")
 @json_option("the decision and what it brought")
 def explain(run: Path, step: int, json_file: Path | None) -> None:
-    """Say why a controller drove at a step of RUN, with the numbers of its decision."""
+    """Say why a controller drove at a step of RUN, the output directory of `blend` or a record, with the numbers."""
     from blendctl.blender.explain import explain_record, read_record
 
     record = read_record(run, step=step)
