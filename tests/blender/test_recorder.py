@@ -141,6 +141,28 @@ def test_a_stage_whose_feedback_came_late_has_a_second_row(make, tmp_path, obser
     assert read_record(tmp_path, step=2).learned
 
 
+def test_what_went_wrong_is_told_of_a_stage_whose_feedback_came_late(tmp_path, observation):
+    calls = []
+
+    def moody(o):
+        calls.append(o)
+        if len(calls) == 2:
+            raise RuntimeError("not today")
+        return [0.1]
+
+    blender = Blender(
+        [moody, lambda o: [0.2]], ["moody", "safe"], features="one-hot", record=tmp_path, seed=0
+    )
+    for _ in range(3):
+        blender.act(observation)
+    blender.observe(reward=0.7, cost=0.0, stage=2)
+    blender.close()
+    found = read_record(tmp_path, step=2)
+    assert found.learned
+    assert "not today" in found.event
+    assert "not today" in found.reason
+
+
 def test_a_disk_that_fails_does_not_stop_the_drive(make, tmp_path, observation):
     recorder = Recorder(tmp_path / "record", group=5)
     blender = make("fast", "safe", record=recorder)

@@ -440,3 +440,25 @@ def test_nan_inside_a_dictionary_is_noticed():
     assert blender.last.event is None
     blender.act({"camera": np.full((2, 2), np.nan), "speed": 1.0})
     assert "NaN" in blender.last.event
+
+
+def test_with_hold_a_wrapper_is_seen_too():
+    world = SingleWorld("PointGoal1", max_episode_steps=20)
+    blender = Blender(team(), ["fast", "safe"], features="one-hot", seed=0, hold=5)
+    with pytest.raises(InputError, match="a wrapper changes rewards, costs or actions"):
+        list(run(Priced(world), blender, counterfactual=True, seed=1))
+
+    class Watching(gymnasium.Wrapper):
+        def step(self, action):
+            return self.env.step(action)
+
+    again = Blender(team(), ["fast", "safe"], features="one-hot", seed=0, hold=5)
+    assert len(list(run(Watching(world), again, counterfactual=True, seed=1))) == 4
+
+
+def test_an_environment_with_discrete_actions_gets_whole_numbers():
+    blender = Blender([lambda o: 1, lambda o: np.int64(2)], ["down", "right"], features="one-hot", seed=0)
+    env = gymnasium.make("FrozenLake-v1", is_slippery=False)  # refuses arrays
+    records = list(run(env, blender, episodes=2, seed=0))
+    assert {int(record.action) for record in records} <= {1, 2}
+    assert records[-1].ended

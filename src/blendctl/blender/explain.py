@@ -67,8 +67,11 @@ def read_record(path: str | Path, *, step: int) -> Record:
     for header, table in record_tables(parts):
         steps, lengths = table["step"].to_numpy(), table["steps"].to_numpy()
         hits = np.flatnonzero((steps <= step) & (step < steps + lengths))
-        if hits.size:
-            found = restore_record(table.slice(int(hits[-1]), 1).to_pylist()[0], header)
+        for hit in hits:
+            later = restore_record(table.slice(int(hit), 1).to_pylist()[0], header)
+            if later.event is None and found is not None:
+                later.event = found.event  # what went wrong is told in the first row
+            found = later
         first = int(steps[0]) if first is None else first
         last = max(last, int((steps + lengths).max()) - 1)
     if found is None:

@@ -89,6 +89,7 @@ def _one(
     world = _make(env) if own else env
     judge = Judge(world, blender) if counterfactual else None
     signals = [name for name in blender.objectives.signals if name not in ("reward", "cost")]
+    discrete = isinstance(getattr(world, "action_space", None), gymnasium.spaces.Discrete)
     over: deque[Record] = deque()  # stages to be told, in their order, as soon as they are settled
     try:
         for episode in range(episodes):
@@ -105,7 +106,9 @@ def _one(
                 assert record is not None
                 if judge is not None and record.steps == 1:
                     judge.look(record)
-                observation, reward, terminated, truncated, info = world.step(action)
+                observation, reward, terminated, truncated, info = world.step(
+                    action.item() if discrete and action.size == 1 else action
+                )
                 ended = terminated or truncated
                 price = info.get("cost", 0.0) if cost is None else cost(observation, action, info)
                 parts = {name: info.get(name) for name in signals}

@@ -93,8 +93,13 @@ class Judge:
     def look(self, record: Record) -> None:
         """Tell a stage that has just begun what the others would bring; arms without an action stay unknown."""
         self._driven = 0.0
-        if self._doubtful and self.hold == 1 and record.arm >= 0:
-            self._expected = self._peek(np.array([record.action]))[0]
+        self._expected = None
+        if self._doubtful and record.arm >= 0:
+            self._expected = (
+                self._peek(np.array([record.action]))
+                if self.hold == 1
+                else self._peek([self._policy(record.arm)], horizon=self.hold)
+            )[0]
         record.truth = np.full((len(record.proposals), len(self.blender.objectives)), np.nan)
         others = [
             arm for arm, action in enumerate(record.proposals) if action is not None and arm != record.arm
@@ -132,15 +137,15 @@ class Judge:
 
     def see(self, record: Record, feedback: FloatArray, *, ended: bool) -> None:
         """Hear what a step of the driver brought; when the stage is over, tell whether the choice was correct."""
-        if self._expected is not None:
-            if not np.allclose(feedback, self._expected, rtol=1e-9, atol=1e-9):
+        self._driven = self._driven + feedback
+        if self._expected is not None and record.closed:
+            if not np.allclose(self._driven, self._expected, rtol=1e-9, atol=1e-9):
                 raise InputError(
                     "a wrapper changes rewards, costs or actions, and counterfactual steps cannot see it: the step "
-                    f"brought {feedback.tolist()}, a peek with the same action {self._expected.tolist()}. Give the "
+                    f"brought {self._driven.tolist()}, a peek with the same action {self._expected.tolist()}. Give the "
                     "wrapper a peek of its own, or leave counterfactual out"
                 )
             self._expected = None
-        self._driven = self._driven + feedback
         if record.truth is None:
             return
         if record.closed and record.arm >= 0:

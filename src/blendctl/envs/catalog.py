@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import gymnasium
+
 from blendctl.envs.tasks import (
     Buttons,
     Goal,
@@ -90,6 +92,11 @@ def find_task(name: str) -> Task:
     if not isinstance(name, str):
         raise InputError(f"expected a world's name such as PointGoal1, actually: {name!r}")
     task = _TASKS.get(short_name(name))
+    if task is None and name in gymnasium.registry:
+        raise InputError(
+            f'"{name}" is a Gymnasium environment, and none of blendctl\'s own worlds ({", ".join(_TASKS)}); '
+            "drive it from Python: blendctl.run(env, blender)"
+        )
     if task is None:
         raise InputError(f'there is no world "{name}"; {did_you_mean(short_name(name), _TASKS)}')
     return task
