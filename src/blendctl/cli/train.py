@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -22,8 +22,10 @@ from blendctl.controllers.evaluation import evaluate
 from blendctl.controllers.library import write_card
 from blendctl.envs import find_task
 from blendctl.errors import InputError, StateError
-from blendctl.training import Record, Run, TrainConfig
-from blendctl.training.config import TRUST_REGION, option_help, read_options
+from blendctl.training.config import TRUST_REGION, TrainConfig, option_help, read_options
+
+if TYPE_CHECKING:
+    from blendctl.training import Record, Run
 
 __all__ = ["train"]
 
@@ -80,6 +82,8 @@ def train(
     Writes to its run directory: config.json, progress.jsonl, tensorboard/, checkpoint.safetensors,
     controller.safetensors and, at the end, its card as .json and .md.
     """
+    from blendctl.training import Run
+
     find_task(world)  # an unknown world is refused before anything is written
     options = read_options(config_file) if config_file else {}
     chosen = {name: _parsed(name, value) for name, value in given.items() if value is not None}

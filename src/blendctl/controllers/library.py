@@ -13,7 +13,7 @@ from blendctl.controllers.network import NetworkController
 from blendctl.controllers.saved import read_controller
 from blendctl.errors import InputError, did_you_mean
 
-__all__ = ["PAIRS", "load", "controller_file", "zoo_names", "add_to_zoo", "write_card", "ZOO"]
+__all__ = ["PAIRS", "load", "controller_file", "zoo_names", "ships", "add_to_zoo", "write_card", "ZOO"]
 
 # The pairs of the paper, by world: the performant controller, then the safe one.
 PAIRS = {
@@ -57,12 +57,29 @@ def controller_file(name: str | Path) -> Path:
     raise InputError(f'there is no controller "{name}", neither in the zoo nor as a file; {hint}')
 
 
-def add_to_zoo(run: str | Path, *, zoo: Path = ZOO) -> Path:
-    """Copy a run's controller and its card into a zoo, under World/algorithm; give the file."""
+def ships(path: Path) -> bool:
+    """Tell whether a file is part of the installed zoo, by whichever way it was named."""
+    return path.resolve().is_relative_to(ZOO.resolve())
+
+
+def add_to_zoo(run: str | Path, *, zoo: Path | None = None, replace: bool = False) -> Path:
+    """Copy a run's controller and its card into a zoo (the installed one), under World/algorithm; give the file.
+
+    What is there already stays, and the copy is refused, unless `replace`.
+    """
     controller = load(run)
     if not controller.card:
         raise InputError(f"the controller of {run} has no card yet; let the training run finish first")
-    path = zoo / str(controller.card["world"]) / f"{controller.card['algorithm']}.safetensors"
+    world, algorithm = (str(controller.card.get(word, "")) for word in ("world", "algorithm"))
+    for word in (world, algorithm):
+        if not word or Path(word).name != word:
+            raise InputError(f"the card of {run} must name a world and an algorithm, actually: {word!r}")
+    path = (zoo or ZOO) / world / f"{algorithm}.safetensors"
+    if path.exists() and not replace:
+        raise InputError(
+            f'the zoo has a "{world}/{algorithm}" already; to overwrite it give --replace; {run} can be used as it '
+            "is, wherever a controller is asked for"
+        )
     write_atomically(path, controller_file(run).read_bytes())
     write_card(controller.card, path)
     return path
