@@ -192,3 +192,18 @@ def test_a_finished_run_joins_a_zoo_with_its_card(tmp_path):
     assert load(path).card == card
     assert json.loads(path.with_suffix(".json").read_text()) == card
     assert "| 10 | 1.00 | 2.0 |" in path.with_suffix(".md").read_text()
+    before = path.read_bytes()
+    write_controller(controller(card=card | {"seed": 1}), tmp_path / "run" / "controller.safetensors")
+    with pytest.raises(InputError, match=r'has a "PointGoal1/ppo" already.*--replace'):
+        add_to_zoo(tmp_path / "run", zoo=tmp_path / "zoo")
+    assert path.read_bytes() == before
+    add_to_zoo(tmp_path / "run", zoo=tmp_path / "zoo", replace=True)
+    assert load(path).card["seed"] == 1
+
+
+@pytest.mark.parametrize("card", [{"world": "PointGoal1"}, {"world": "../elsewhere", "algorithm": "ppo"}])
+def test_a_card_that_names_no_place_in_the_zoo_is_refused(card, tmp_path):
+    write_controller(controller(card=card), tmp_path / "c.safetensors")
+    with pytest.raises(InputError, match="must name a world and an algorithm"):
+        add_to_zoo(tmp_path / "c.safetensors", zoo=tmp_path / "zoo")
+    assert not (tmp_path / "zoo").exists()
