@@ -69,3 +69,19 @@ def test_misfits_are_refused():
         evaluate(Still(), "PointGoal1", episodes=0)
     with pytest.raises(StateError, match="NaN"):
         evaluate(Still(np.nan), "PointGoal1", episodes=1, threads=1)
+
+
+def test_a_controller_that_remembers_begins_every_batch_anew():
+    class Remembering:
+        def __init__(self):
+            self.resets = 0
+
+        def act(self, observations, rng=None):
+            return np.zeros((len(observations), 2))
+
+        def reset(self):
+            self.resets += 1
+
+    memory = Remembering()
+    evaluate(memory, "PointGoal1", episodes=3, worlds_at_once=2)
+    assert memory.resets == 2

@@ -107,6 +107,8 @@ def evaluate(
         worlds = VectorWorld(world, count, threads=threads, autoreset_mode=AutoresetMode.DISABLED)
         try:
             check_fits(controller, worlds)
+            if callable(forget := getattr(controller, "reset", None)):
+                forget()  # what it remembers is of other episodes
             rng = None if deterministic else np.random.default_rng([seed, first])
             results.append(_episodes(controller, worlds, seed=seed + first, rng=rng, on_step=on_step))
         finally:
