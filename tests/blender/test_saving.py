@@ -80,7 +80,8 @@ def test_another_blend_is_refused(tmp_path):
         blend(features="one-hot", names=["right", "left"], bandit=tmp_path / "blend")
     with pytest.raises(InputError, match="saved with the objectives reward, -cost"):
         blend(features="one-hot", objectives=["-cost", "reward"], bandit=tmp_path / "blend")
-    assert blend(features="one-hot", bandit=tmp_path / "blend").bandit.stage == 20
+    for names in (NAMES, ["port", "starboard"]):  # new names for the same controllers
+        assert blend(features="one-hot", names=names, bandit=tmp_path / "blend").bandit.stage == 20
 
 
 def test_a_model_that_was_changed_is_refused(tmp_path):

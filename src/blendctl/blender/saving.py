@@ -43,8 +43,12 @@ def load_blend(
         beside, about = persistence.load_beside(given)
     else:
         bandit, beside, about = given, {}, {}
-    _expect_same("controllers", about.get("names"), names, given)
-    _expect_same("objectives", about.get("objectives"), objectives, given)
+    saved = about.get("names", names)
+    if set(saved) == set(
+        names
+    ):  # other names may be new ones for the same controllers, another order may not
+        _expect_same("controllers", saved, names, given)
+    _expect_same("objectives", about.get("objectives", objectives), objectives, given)
     if hasattr(feature, "learn") and bandit.stage:
         if not beside:
             raise InputError(
@@ -55,8 +59,8 @@ def load_blend(
     return bandit
 
 
-def _expect_same(what: str, there: Sequence[str] | None, now: Sequence[str], given: Any) -> None:
-    if there is not None and list(there) != list(now):
+def _expect_same(what: str, there: Sequence[str], now: Sequence[str], given: Any) -> None:
+    if list(there) != list(now):
         raise InputError(
             f"{given} was saved with the {what} {', '.join(there)}, in this order, actually: {', '.join(now)}"
         )

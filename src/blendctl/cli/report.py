@@ -10,7 +10,7 @@ __all__ = ["report"]
 
 
 @click.command(epilog="Example: blendctl report out/blend -o report.html")
-@click.argument("run", type=click.Path(path_type=Path, exists=True))
+@click.argument("run", type=click.Path(path_type=Path))
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path, dir_okay=False),
     help="The file.  [report.html in RUN; RUN.html beside RUN if that is a record]",
