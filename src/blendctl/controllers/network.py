@@ -101,13 +101,9 @@ class NetworkController:
 
     def act(self, observation: ArrayLike, rng: np.random.Generator | None = None) -> NDArray[np.float64]:
         """Give the action, in [-1, 1]: the mean, or with `rng` a draw from the policy."""
-        encoding, actor = self.encoding, self.actor
-        raw = np.asarray(observation, np.float64)
-        if raw.shape == (encoding.observation_size,):
-            raw = np.ascontiguousarray(raw).reshape(1, -1)
-            action = mean_row(raw, actor.flat, actor.sizes, encoding.size, *encoding.plan)
-        else:
-            action = actor.batch(encoding(raw)).astype(np.float64)
+        inputs = self.encoding(observation)
+        mean = self.actor.row(inputs) if inputs.ndim == 1 else self.actor.batch(inputs)
+        action = mean.astype(np.float64)
         if rng is not None:
             action += self.std * rng.standard_normal(action.shape)
         return np.minimum(np.maximum(action, -1.0), 1.0)
@@ -155,28 +151,6 @@ class NetworkController:
         if inputs.ndim == 1:
             return network.row(inputs).astype(np.float64)[0]  # type: ignore[no-any-return]  # a number, as one row gives
         return network.batch(inputs)[:, 0].astype(np.float64)
-
-
-@compiled
-def mean_row(
-    raw: NDArray[np.float64],  # (1, observation_size)
-    flat: Array,
-    sizes: NDArray[np.int64],
-    size: int,
-    robot: NDArray[np.int64],
-    robot_gains: NDArray[np.float64],
-    rings: NDArray[np.int64],
-    radii: NDArray[np.float64],
-    pairs: NDArray[np.int64],
-    ahead: NDArray[np.float64],
-    near: bool,
-    velocity: int,
-    max_distance: float,
-) -> NDArray[np.float64]:
-    """Encode one observation and run the actor."""
-    inputs = np.empty((1, size), np.float32)
-    encode(raw, inputs, robot, robot_gains, rings, radii, pairs, ahead, near, velocity, max_distance)
-    return run_row(inputs[0], flat, sizes).astype(np.float64)
 
 
 @compiled

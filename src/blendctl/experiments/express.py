@@ -21,7 +21,9 @@ from blendctl.bandit.kernels import decide_one, update_one
 from blendctl.bandit.layout import INDICES, OK, RADIUS, decision_size
 from blendctl.blender import Blender
 from blendctl.compiled import compiled
-from blendctl.controllers.network import NetworkController, mean_row, predict_row
+from blendctl.controllers.dense import run_row
+from blendctl.controllers.encoding import encode
+from blendctl.controllers.network import NetworkController, predict_row
 from blendctl.envs import SingleWorld
 from blendctl.envs.kernels import Outcome, step_world
 from blendctl.envs.later import Found, LatePeeks, keep
@@ -244,9 +246,11 @@ def propose(
     driver: Driver, observations: FloatArray, noise: FloatArray, action: FloatArray, psi: FloatArray
 ) -> bool:
     """Fill in a controller's action at observations (1, obs), and its context; False if they are not finite."""
-    mean = mean_row(observations, driver.actor, driver.actor_sizes, driver.inputs, *driver.sight)
+    inputs = np.empty((1, driver.inputs), np.float32)
+    encode(observations, inputs, *driver.sight)
+    mean = run_row(inputs[0], driver.actor, driver.actor_sizes)
     for i in range(action.size):
-        drawn = mean[i] + np.float64(driver.std[i]) * noise[i]
+        drawn = np.float64(mean[i]) + np.float64(driver.std[i]) * noise[i]
         if not math.isfinite(drawn):
             return False
         action[i] = min(max(drawn, -1.0), 1.0)
