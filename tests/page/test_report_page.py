@@ -4,10 +4,12 @@ import json
 import time
 
 import pyarrow.dataset
+import pyarrow.parquet
 import pytest
 from chromium import Page
 from short_drive import blend_to
 
+from blendctl.cli import main
 from blendctl.reports import build_report
 
 DESKTOP = {"width": 1280, "height": 900}
@@ -250,3 +252,20 @@ def test_a_run_cut_short_has_a_banner_and_still_plays(page, run_folder, tmp_path
     assert page.run("blendctl.state().return") == pytest.approx(expected(record, 0, 90)[0], abs=1e-5)
     assert not page.run("document.querySelector('#no-map').hidden")
     page.screenshot(screenshots / "report-cut-short.png", whole=True)
+
+
+def test_the_page_of_an_experiment_plays_too(page, tmp_path, screenshots):
+    words = ["reproduce", "--worlds", "PointGoal1", "--data-points", "2", "--episodes", "2", "--steps", "60"]
+    with pytest.raises(SystemExit):
+        main([*words, "--engine", "inline", "--out", str(tmp_path)])
+    (tmp_path / "report.html").write_text(build_report(tmp_path), encoding="utf-8")
+    open_report(page, tmp_path)
+    assert page.run("blendctl.episodes.length") == 2
+    rows = pyarrow.parquet.read_table(tmp_path / "episodes.parquet").to_pylist()
+    last = [row for row in rows if row["role"] == "blended" and row["data_point"] == 1]
+    page.run("blendctl.seek(60)")
+    state = page.run("blendctl.state()")
+    assert state["step"] == 60
+    assert state["return"] == pytest.approx(last[0]["return"], rel=1e-4)
+    assert "driven again" in text(page, "#replay-note")
+    page.screenshot(screenshots / "report-experiment.png", whole=True)

@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def data(folder):
-    return reproduce_page(look_into(folder))
+    return reproduce_page(look_into(folder), replays=2)
 
 
 def test_the_table_is_the_verdicts(folder, data):
@@ -65,18 +65,38 @@ def test_the_page_carries_the_figure_and_how_it_was_made(folder, data):
     assert len(build_report(folder)) < 5_000_000
 
 
+def test_the_replay_is_what_was_driven(folder, data):
+    rows = pyarrow.parquet.read_table(folder / "episodes.parquet").to_pylist()
+    last = [row for row in rows if row["role"] == "blended" and row["data_point"] == 1]
+    assert [told["seed"] for told in data["episodes"]] == [row["seed"] for row in last]
+    for told, row in zip(data["episodes"], last, strict=True):
+        assert (told["steps"], told["return"], told["cost"]) == (
+            row["length"], pytest.approx(row["return"], rel=1e-12), row["cost"],
+        )  # fmt: skip
+    assert data["scenery"]["kinds"]
+    assert data["replay_note"].startswith("PointGoal1, data point 2")
+
+
+def test_without_its_units_there_is_no_replay(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "published", ignore=shutil.ignore_patterns("units"))
+    data = reproduce_page(look_into(tmp_path / "published"), replays=2)
+    assert data["episodes"] == []
+    assert len(data["table"]) == 4
+    assert reproduce_page(look_into(folder), replays=0)["episodes"] == []
+
+
 def test_one_that_did_not_end_has_a_banner(folder, tmp_path):
     cut = tmp_path / "cut"
     shutil.copytree(folder, cut)
     for name in ("verdict.json", "figure.png"):
         (cut / name).unlink()
-    data = reproduce_page(look_into(cut))
+    data = reproduce_page(look_into(cut), replays=1)
     assert "did not end" in data["banner"][0]
     assert len(data["table"]) == 4  # judged from the episodes there are
     assert data["figure"] is None
     for name in ("points.parquet", "episodes.parquet"):
         (cut / name).unlink()
-    assert reproduce_page(look_into(cut))["verdict"] == "No data point is finished yet."
+    assert reproduce_page(look_into(cut), replays=1)["verdict"] == "No data point is finished yet."
     (cut / "points.parquet").write_bytes(b"PAR1")
     with pytest.raises(FileFormatError, match="damaged"):
         build_report(cut)
@@ -87,9 +107,9 @@ def test_tables_newer_than_the_verdict_are_what_is_shown(folder, tmp_path):
     words = ["reproduce", "--worlds", "PointGoal1", "--data-points", "3", "--episodes", "2", "--steps", "40"]
     with pytest.raises(SystemExit):
         main([*words, "--engine", "inline", "--out", str(tmp_path / "on")])
-    assert reproduce_page(look_into(tmp_path / "on"))["banner"] == []
+    assert reproduce_page(look_into(tmp_path / "on"), replays=0)["banner"] == []
     shutil.copy(folder / "verdict.json", tmp_path / "on")  # as it was while the third data point was driven
-    data = reproduce_page(look_into(tmp_path / "on"))
+    data = reproduce_page(look_into(tmp_path / "on"), replays=0)
     assert "goes on" in data["banner"][0]
     assert data["charts"][0]["series"][-1]["x"] == [1, 2, 3]
     points = pyarrow.parquet.read_table(tmp_path / "on" / "points.parquet").to_pandas()
@@ -103,7 +123,7 @@ def test_bands_over_several_traces_are_those_of_the_traces(tmp_path):
     with pytest.raises(SystemExit):
         main([*words, "--traces", "3", "--engine", "inline", "--out", str(tmp_path)])
     points = pyarrow.parquet.read_table(tmp_path / "points.parquet").to_pandas()
-    data = reproduce_page(look_into(tmp_path))
+    data = reproduce_page(look_into(tmp_path), replays=0)
     means = points[points["role"] == "blended"]["return_mean"].to_numpy()
     line = next(line for line in data["charts"][0]["series"] if line["name"] == "blended")
     assert [line["low"][0], line["high"][0]] == pytest.approx(interval95(means), rel=1e-5)

@@ -16,16 +16,19 @@ __all__ = ["report"]
     help="The file.  [report.html in RUN; RUN.html beside RUN if that is a record]",
 )  # fmt: skip
 @click.option(
-    "--replays", type=click.IntRange(0), default=10, show_default=True,
-    help="Episodes to replay; of a longer drive the costliest.",
+    "--replays", type=click.IntRange(0),
+    help="Episodes to replay; of a longer drive the costliest.  [10; of an experiment 3, which are driven again]",
 )  # fmt: skip
 @click.option("--open", "open_page", is_flag=True, help="Open it in the browser.")
-def report(run: Path, out: Path | None, replays: int, open_page: bool) -> None:
+def report(run: Path, out: Path | None, replays: int | None, open_page: bool) -> None:
     """Make one self-contained HTML page about RUN: the output directory of `blend` or `reproduce`, or a record."""
+    from rich.console import Console
+
     from blendctl.atomic import write_atomically
     from blendctl.reports import build_report
 
-    page = build_report(run, replays=replays).encode()
+    with Console(stderr=True).status("making the page; an experiment's replay is driven again"):
+        page = build_report(run, replays=replays).encode()
     file = _usual_file(run) if out is None else out
     write_atomically(file, page)
     click.echo(f"wrote {file} ({len(page) / 1e6:.1f} MB)")

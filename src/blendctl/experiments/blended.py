@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from blendctl.bandit import BlendingBandit
-from blendctl.blender import Blender, Record, run
+from blendctl.blender import Blender, Record, Recorder, run
 from blendctl.controllers import open_controller
 from blendctl.envs import SingleWorld
 from blendctl.errors import InputError, StateError
@@ -70,7 +70,9 @@ def blended(parameters: Mapping[str, Any], before: Result | None) -> Result:
     return Result(values, gather.table(), {"seconds": seconds, "iterations": float(gather.steps)})
 
 
-def make_blender(parameters: Mapping[str, Any], before: Result | None) -> Blender:
+def make_blender(
+    parameters: Mapping[str, Any], before: Result | None, *, record: Recorder | None = None
+) -> Blender:
     """Make the blender of a unit; its learner goes on where that of the unit before stopped."""
     learner = None if before is None else unpack_learner(before.values["learner"])
     return Blender(
@@ -81,6 +83,7 @@ def make_blender(parameters: Mapping[str, Any], before: Result | None) -> Blende
         bandit=learner,
         fallback=parameters["names"][-1],
         seed=int(parameters["noise_seed"]),
+        record=record,
         **({} if learner is not None else dict(parameters["options"])),
     )
 

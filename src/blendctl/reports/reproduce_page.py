@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,13 @@ import pyarrow.parquet as pq
 from blendctl.errors import FileFormatError
 from blendctl.experiments.tables import EPISODES, POINTS
 from blendctl.experiments.verdict import in_words, verdict
+from blendctl.reports.again import drive_again
 from blendctl.reports.cautions import FEW, LOW
 from blendctl.reports.charts import chart, series
 from blendctl.reports.figure import Curve, curve
 from blendctl.reports.folder import Folder
+from blendctl.reports.packing import Packer
+from blendctl.reports.replay import costliest_moments, episode_sums, pack_replay
 
 __all__ = ["reproduce_page"]
 
@@ -32,8 +36,8 @@ LARGEST_FIGURE = 3_000_000  # bytes; the page stays under 5 MB
 Rows = list[dict[str, Any]]
 
 
-def reproduce_page(folder: Folder) -> dict[str, Any]:
-    """Gather the data of a page from the output of `blendctl reproduce`, finished or not."""
+def reproduce_page(folder: Folder, *, replays: int) -> dict[str, Any]:
+    """Gather the data of a page from the output of `blendctl reproduce`, finished or not; replay so many episodes."""
     points = _read(folder.path / "points.parquet", POINTS)
     episodes = _read(folder.path / "episodes.parquet", EPISODES)
     found = verdict(episodes, points) or {w: told for w, told in folder.summary.items() if "claims" in told}
@@ -53,17 +57,37 @@ def reproduce_page(folder: Folder) -> dict[str, Any]:
         "table": _table(found, rows),
         "table_note": "Means per episode over all data points with their 95% intervals. "
         "Loss: true maximal loss per step; its bound: what that cannot exceed if feedback is linear in the context.",
-        "scenery": None,
-        "episodes": [],
-        "columns": {},
-        "blob": "",
-        "moments": [],
         "figure": _inline(figure) if figure.is_file() and figure.stat().st_size < LARGEST_FIGURE else None,
         "figure_words": "Return, cost, correct choices and loss under its bound by data point, a column per world",
         "charts": [entry for world in found for entry in _charts(world, points, alone=len(found) == 1)],
         "cautions": _cautions(found, rows),
         "provenance": _provenance(folder.about),
+    } | _replay(folder, rows, replays)
+
+
+def _replay(folder: Folder, points: Rows, replays: int) -> dict[str, Any]:
+    """Drive the first episodes of the last data point again, in the first world in which that can be done."""
+    last = {
+        row["world"]: row["data_point"] for row in points if row["role"] == "blended" and row["trace"] == 0
     }
+    for world, point in last.items() if replays else ():
+        with tempfile.TemporaryDirectory() as place:
+            again = drive_again(
+                folder.path, folder.about, world=world, data_point=point, episodes=replays, into=Path(place)
+            )
+        if again is None:
+            continue
+        packer, sums = Packer(), episode_sums(again.drive)
+        episodes = pack_replay(again.drive, again.places, packer, sums=sums, seed=again.seed)
+        return {
+            "scenery": None if again.places is None else again.places.scenery,
+            "episodes": episodes,
+            "columns": packer.directory,
+            "blob": packer.text(),
+            "moments": costliest_moments(again.drive, sums),
+            "replay_note": f"{world}, data point {point + 1}: its first episodes, driven again.",
+        }
+    return {"scenery": None, "episodes": [], "columns": {}, "blob": "", "moments": []}
 
 
 def _counts(found: dict[str, Any]) -> dict[tuple[str, str], int]:

@@ -136,6 +136,8 @@ async function start() {
   if (live) setText(byId("kind"), "live");
   if (episodes.length || live) {
     byId("replay").hidden = false;
+    byId("replay-note").hidden = !data.replay_note;
+    setText(byId("replay-note"), data.replay_note || "");
     replay = makeReplay(data, episodes);
     replay.theme = theme;
     listEpisodes(episodes);
