@@ -68,13 +68,16 @@ function makeReplay(data, episodes) {
 }
 
 function listEpisodes(episodes) {
-  const options = episodes.map((episode, index) => {
+  const list = byId("episode");
+  episodes.forEach((episode, index) => {
     const seed = episode.seed === null || episode.seed === undefined ? "" : ` · seed ${episode.seed}`;
     const sums = ` · return ${fixed(episode.return[episode.steps], 1)} · cost ${number(episode.cost[episode.steps])}`;
     const cut = episode.complete || episode.running ? "" : " · cut short";
-    return element("option", { value: index }, `${episode.label || episode.number + 1}${seed}${sums}${cut}`);
+    const words = `${episode.label || episode.number + 1}${seed}${sums}${cut}`;
+    // In place: a list that is made anew while a drive goes on would close under the reader's hand.
+    if (index < list.options.length) setText(list.options[index], words);
+    else list.append(element("option", { value: index }, words));
   });
-  byId("episode").replaceChildren(...options);
 }
 
 function onKey(event, player, seekByHand) {
