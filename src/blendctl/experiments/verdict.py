@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from blendctl.controllers.evaluation import interval95
 from blendctl.experiments.protocol import EVERY
 
-__all__ = ["verdict", "in_words", "CLAIMS"]
+__all__ = ["verdict", "in_words", "known_mean", "CLAIMS"]
 
 FloatArray = NDArray[np.float64]
 
@@ -89,17 +89,18 @@ def _loss(points: pa.Table) -> dict[str, Any]:
     ]
     above = sum(row["max_loss_mean"] > row["max_loss_bound_mean"] for row in known)
     return {
-        "mean": _mean(last, "max_loss_mean"),
-        "bound_mean": _mean(last, "max_loss_bound_mean"),
+        "mean": known_mean(last, "max_loss_mean"),
+        "bound_mean": known_mean(last, "max_loss_bound_mean"),
         "below_bound": above == 0 if known else None,
         "data_points": len(known),
         "data_points_above": above,
-        "context_r2_reward": _mean(rows, "context_r2_reward"),
-        "context_r2_cost": _mean(rows, "context_r2_cost"),
+        "context_r2_reward": known_mean(rows, "context_r2_reward"),
+        "context_r2_cost": known_mean(rows, "context_r2_cost"),
     }
 
 
-def _mean(rows: Iterable[Mapping[str, Any]], name: str) -> float | None:
+def known_mean(rows: Iterable[Mapping[str, Any]], name: str) -> float | None:
+    """Give the mean of a column where it is known; None if that is nowhere."""
     values = [row[name] for row in rows if row[name] is not None]
     return float(np.mean(values)) if values else None
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from blendctl.errors import FileFormatError
 from blendctl.experiments.tables import EPISODES, POINTS
-from blendctl.experiments.verdict import in_words, verdict
+from blendctl.experiments.verdict import in_words, known_mean, verdict
 from blendctl.reports.again import drive_again
 from blendctl.reports.cautions import FEW, LOW
 from blendctl.reports.charts import chart, series
@@ -132,7 +132,7 @@ def _table(found: dict[str, Any], points: Rows) -> Rows:
             if role not in told:
                 continue
             mine = [row for row in points if row["world"] == world and row["role"] == role]
-            share = _mean(mine, "share_performant") if role in ("random", "blended") else None
+            share = known_mean(mine, "share_performant") if role in ("random", "blended") else None
             ratio = {"blended": "correct_ratio", "random": "correct_ratio_random"}.get(role)
             rows.append(
                 {
@@ -226,11 +226,6 @@ def _there(lines: Rows) -> Rows:
     return [line for line in lines if any(value is not None for value in line["y"])]
 
 
-def _mean(rows: Rows, column: str) -> float | None:
-    values = [row[column] for row in rows if row[column] is not None]
-    return float(np.mean(values)) if values else None
-
-
 def _last(rows: Rows, column: str) -> float | None:
     """Give a column at the end of a trace, the mean of several traces."""
     last = {row["trace"]: row[column] for row in rows if row[column] is not None}  # data points are in order
@@ -242,7 +237,7 @@ def _cautions(found: dict[str, Any], points: Rows) -> list[str]:
     for world in found:
         blended = [row for row in points if row["world"] == world and row["role"] == "blended"]
         for word in ("reward", "cost"):
-            share = _mean(blended, f"context_r2_{word}")
+            share = known_mean(blended, f"context_r2_{word}")
             if share is not None and share < LOW:
                 cautions.append(
                     f"In {world} the context explains {100 * max(share, 0.0):.0f}% of the {word}; "
