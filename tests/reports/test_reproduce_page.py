@@ -83,6 +83,11 @@ def test_without_its_units_there_is_no_replay(folder, tmp_path):
     assert data["episodes"] == []
     assert len(data["table"]) == 4
     assert reproduce_page(look_into(folder), replays=0)["episodes"] == []
+    shutil.copytree(folder, tmp_path / "edited")
+    about = json.loads((folder / "run.json").read_text())
+    about["identity"]["luck"] = 7
+    (tmp_path / "edited" / "run.json").write_text(json.dumps(about))
+    assert reproduce_page(look_into(tmp_path / "edited"), replays=2)["episodes"] == []
 
 
 def test_one_that_did_not_end_has_a_banner(folder, tmp_path):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from blendctl.blender.finite import all_finite
 from blendctl.blender.health import Bench, BenchRules
-from blendctl.controllers.base import Controller
+from blendctl.controllers.base import Controller, Remembering
 from blendctl.controllers.network import NetworkController
 from blendctl.errors import InputError
 
@@ -44,7 +44,8 @@ class Isolated:
         while (order := self._orders.get()) is not None:
             if not order:
                 with suppress(Exception):  # it will be seen when it drives
-                    self._controller.reset()  # type: ignore[attr-defined]  # asked only of those that have it
+                    if isinstance(self._controller, Remembering):
+                        self._controller.reset()
                 continue
             try:
                 self._answers.put((self._controller.act(*order), None))
@@ -114,7 +115,7 @@ class Drivers:
         self._act = [_on_a_copy(controller) for controller in controllers]
         self._timed = any(limit is not None for limit in self.deadlines)
         self._arms = range(len(names))
-        self._remember = [arm for arm in self._arms if callable(getattr(controllers[arm], "reset", None))]
+        self._remember = {arm: c for arm, c in enumerate(controllers) if isinstance(c, Remembering)}
 
     def propose(self, observation: Any, step: int) -> list[Action | None]:
         """Ask every fit controller; give an action per arm, None for those that are benched or failed."""
@@ -161,14 +162,10 @@ class Drivers:
         return self.ask(arm, observation, step)
 
     def end_episode(self, step: int) -> None:
-        """Tell the controllers that remember, those with a method `reset`, that an episode is over."""
-        for arm in self._remember:
-            worker = self.isolated[arm]
-            if worker is not None:
-                worker.reset()
-                continue
+        """Tell the controllers that remember that an episode is over."""
+        for arm, controller in self._remember.items():
             try:
-                self.controllers[arm].reset()  # type: ignore[attr-defined]  # it has
+                (self.isolated[arm] or controller).reset()
             except Exception as error:
                 sentence = self.bench.fail(arm, step)
                 told = f"{self.names[arm]} raised {type(error).__name__} in reset: {error}"

@@ -94,6 +94,7 @@ def _driver(name: str, worlds: VectorWorld, *, world: str, seed: int, determinis
         return draw
     from blendctl.controllers import RemoteController
     from blendctl.controllers.anywhere import open_controller
+    from blendctl.controllers.base import Remembering
     from blendctl.controllers.classical import CLASSICAL
     from blendctl.controllers.evaluation import check_fits
     from blendctl.envs.catalog import add_task
@@ -112,8 +113,8 @@ def _driver(name: str, worlds: VectorWorld, *, world: str, seed: int, determinis
     def act(observations: NDArray[np.float64], step: int) -> NDArray[np.float64]:
         # One observation, which every controller takes; a batch not everyone.
         try:
-            if step == 0 and callable(forget := getattr(controller, "reset", None)):
-                forget()  # what it remembers of the episode before
+            if step == 0 and isinstance(controller, Remembering):
+                controller.reset()  # what it remembers of the episode before
             action = np.asarray(
                 controller.act(observations[0].copy(), None if deterministic else rng), np.float64
             )

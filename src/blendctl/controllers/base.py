@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Controller", "Critic", "Predictor", "FloatArray"]
+__all__ = ["Controller", "Remembering", "Critic", "Predictor", "FloatArray"]
 
 FloatArray = NDArray[np.float64] | NDArray[np.float32]
 
@@ -16,7 +16,7 @@ FloatArray = NDArray[np.float64] | NDArray[np.float32]
 class Controller(Protocol):
     """Anything with `act`: the one method a controller must have.
 
-    One that remembers what it saw should also have `reset()`: a blender calls it when an episode is over.
+    One that remembers what it saw should be `Remembering` too.
     """
 
     def act(self, observation: ArrayLike, rng: np.random.Generator | None = None) -> NDArray[Any]:
@@ -24,6 +24,14 @@ class Controller(Protocol):
 
         With `rng` a stochastic controller draws from its distribution; with None it gives the mean.
         """
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A controller that remembers what it saw, and is told where episodes end."""
+
+    def reset(self) -> None:
+        """Forget: an episode is over, or another begins."""
 
 
 @runtime_checkable

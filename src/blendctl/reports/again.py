@@ -49,7 +49,7 @@ def drive_again(
             count = min(episodes, int(unit.parameters["episodes"]))
             for _ in run(seen, blender, episodes=count, seed=seed, counterfactual=True):
                 pass
-    except (BlendctlError, OSError, KeyError):
+    except (BlendctlError, OSError, KeyError, TypeError, ValueError):  # also a run.json that was edited
         return None
     drive = read_drive(parts_of(into / "record"))
     return (
