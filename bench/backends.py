@@ -20,9 +20,9 @@ from rich.console import Console
 from rich.table import Table
 
 from blendctl.envs import VectorWorld
+from blendctl.envs.compiled_task import SUBSTEPS
 from blendctl.envs.kernels import load_world
 from blendctl.envs.physics import make_bench
-from blendctl.envs.plan import SUBSTEPS
 
 try:
     import mjbatch

@@ -24,7 +24,7 @@ import numba
 import numpy as np
 
 from blendctl import BanditBatch, BlendingBandit
-from blendctl.bandit import kernels, layout
+from blendctl.bandit import kernels, memory_layout
 
 warnings.simplefilter("ignore")  # the peers' own
 
@@ -52,14 +52,14 @@ def blendctl_step(psi: np.ndarray, y: np.ndarray) -> Step:
 def compiled_loop(state, rng, config, psi, y, out):  # type: ignore[no-untyped-def]  # numba infers
     for i in range(psi.shape[0]):
         kernels.decide_one(state, rng, config, psi[i], out)
-        kernels.update_one(state, config, psi[i, int(out[layout.ARM])], y[i])
+        kernels.update_one(state, config, psi[i, int(out[memory_layout.ARM])], y[i])
 
 
 def limit_run(psi: np.ndarray, y: np.ndarray) -> Callable[[], float]:
     """Give a function that runs the compiled loop once over all draws and returns microseconds per step."""
     bandit = BlendingBandit(psi.shape[2], OBJECTIVES, seed=0)
     core = bandit._core
-    out = np.empty(layout.decision_size(psi.shape[1], OBJECTIVES))
+    out = np.empty(memory_layout.decision_size(psi.shape[1], OBJECTIVES))
 
     def run() -> float:
         start = time.perf_counter()

@@ -25,15 +25,15 @@ from gymnasium.vector import AutoresetMode
 
 from blendctl import Blender, BlenderBatch
 from blendctl.blender import Recorder
-from blendctl.blender.truth import Judge
+from blendctl.blender.compiled_loop import CompiledLoop
+from blendctl.blender.counterfactual import CounterfactualEvaluator
 from blendctl.controllers import ContextNetwork, NetworkController, load, zoo_names
 from blendctl.controllers.dense import Dense
-from blendctl.controllers.library import PAIRS
+from blendctl.controllers.zoo import PAIRS
 from blendctl.envs import SingleWorld, VectorWorld
+from blendctl.envs.compiled_task import SUBSTEPS
 from blendctl.envs.kernels import load_world
 from blendctl.envs.physics import make_bench
-from blendctl.envs.plan import SUBSTEPS
-from blendctl.experiments.express import Express
 
 GOAL_MS = {"PointGoal1": 0.5, "PointPush1": 0.9, "CarButton1": 1.8}
 PAPER_MS = {"PointGoal1": 2.0, "PointPush1": 3.0, "CarButton1": 5.0}
@@ -48,7 +48,7 @@ def dense(rng: np.random.Generator, *sizes: int) -> Dense:
 
 def untrained(world: str, name: str, seed: int) -> NetworkController:
     """Make a controller of the zoo's size with random weights."""
-    from blendctl.training.views import views_of
+    from blendctl.training.encodings import views_of
 
     rng, views = np.random.default_rng(seed), views_of(world)
     context = ContextNetwork(
@@ -156,7 +156,7 @@ def iteration(world: str, steps: int, rounds: int) -> dict[str, Any]:
         observation, _ = env.reset(seed=0)
         bench, (model, data) = make_bench(env.batch.model)
         blender = Blender(controllers, ["fast", "safe"], fallback="safe", seed=0)
-        judge = Judge(env, blender)
+        judge = CounterfactualEvaluator(env, blender)
         whole, physics = [], []
         clock = time.perf_counter
         for _ in range(steps + WARM_UP):
@@ -196,7 +196,7 @@ def express(world: str, rounds: int) -> float:
     best = float("inf")
     for _ in range(rounds + 1):  # the first one compiles or loads
         blender = Blender(controllers, ["fast", "safe"], fallback="safe", features="predictions", seed=0)
-        with closing(SingleWorld(world)) as env, Express(env, blender) as loop:
+        with closing(SingleWorld(world)) as env, CompiledLoop(env, blender) as loop:
             begun = time.perf_counter()
             stages = loop.episode(0)
             best = min(best, (time.perf_counter() - begun) / len(stages.arm) * 1e3)

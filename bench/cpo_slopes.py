@@ -13,7 +13,7 @@ import numpy as np
 
 from blendctl.controllers import load
 from blendctl.training import TrainConfig, Trainer
-from blendctl.training.clipped import standardised
+from blendctl.training.ppo_update import standardised
 from blendctl.training.trust_region import conjugate_gradient, fisher_product, gradient, surrogate
 
 

@@ -20,8 +20,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import torch
 
+from blendctl.training.encodings import views_of
 from blendctl.training.policy import Policy
-from blendctl.training.views import views_of
 
 ROUNDS, CALLS, BATCH = 30, 300, 4096
 

@@ -18,7 +18,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from blendctl.controllers.library import PAIRS
+from blendctl.controllers.zoo import PAIRS
 from blendctl.experiments import Store, Unit, run_units
 from blendctl.experiments.protocol import first_seed
 

@@ -22,9 +22,9 @@ from rich.console import Console
 from rich.table import Table
 
 from blendctl.envs import NAMES, VectorWorld, find_task, world_id
+from blendctl.envs.compiled_task import SUBSTEPS
 from blendctl.envs.kernels import load_world
 from blendctl.envs.physics import make_bench
-from blendctl.envs.plan import SUBSTEPS
 
 GOALS = {
     "PointGoal1": (0.70, 3.0),

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from blendctl.controllers.library import PAIRS
+from blendctl.controllers.zoo import PAIRS
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"

@@ -17,7 +17,7 @@ import numpy as np
 
 from blendctl import Blender, run
 from blendctl.bandit.rules import Fixed
-from blendctl.blender.tally import Tally
+from blendctl.blender.episode_stats import EpisodeStats
 from blendctl.controllers import PotentialField, load
 from blendctl.features import Custom
 
@@ -58,7 +58,7 @@ def main(episodes: int = 8) -> dict[str, dict]:
             fallback="field",
             seed=0,
         )
-        tally = Tally(blender.names)
+        tally = EpisodeStats(blender.names)
         for record in run(WORLD, blender, episodes=episodes, seed=0):
             tally.add(record)
         results[title] = told = tally.summary()

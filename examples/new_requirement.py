@@ -16,7 +16,7 @@ import numpy as np
 
 from blendctl import Blender, run
 from blendctl.bandit.rules import Fixed
-from blendctl.blender.tally import Tally
+from blendctl.blender.episode_stats import EpisodeStats
 from blendctl.controllers import PurePursuit, load
 from blendctl.features import Custom
 
@@ -63,7 +63,7 @@ def main(episodes: int = 6) -> dict[str, dict]:
             fallback="old",
             seed=0,
         )
-        tally, hazards, fast = Tally(blender.names), 0.0, 0.0
+        tally, hazards, fast = EpisodeStats(blender.names), 0.0, 0.0
         world = SpeedLimit(gymnasium.make(f"blendctl/{WORLD}-v0"))
         for record in run(world, blender, episodes=episodes, seed=0):
             tally.add(record)

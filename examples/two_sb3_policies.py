@@ -17,7 +17,7 @@ from stable_baselines3.common.env_util import make_vec_env
 
 from blendctl import Blender, run
 from blendctl.bandit.rules import Fixed
-from blendctl.blender.tally import Tally
+from blendctl.blender.episode_stats import EpisodeStats
 
 STEPS = 200  # per episode
 
@@ -59,7 +59,7 @@ def main(train_steps: int = 30_000, episodes: int = 10) -> dict[str, dict]:
         "blended": {"hold": 5},  # five control steps per decision
     }.items():
         blender = Blender(policies, ["fast", "safe"], fallback="safe", stochastic=False, seed=0, **options)
-        tally = Tally(blender.names)
+        tally = EpisodeStats(blender.names)
         for record in run(Carry(), blender, episodes=episodes, seed=100):
             tally.add(record)
         results[title] = told = tally.summary()

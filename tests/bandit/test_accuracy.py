@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from blendctl import BlendingBandit
-from blendctl.bandit import kernels, layout
+from blendctl.bandit import kernels, memory_layout
 
 D, M, GRID = 16, 2, 2.0**-40  # features and feedback are multiples of GRID: their sums are exact in integers
 
@@ -55,13 +55,13 @@ def relative_errors(count, *, spread, regularization):
     bandit = BlendingBandit(D, M, radius="paper")
     core = bandit._core
     # conditions beyond 1 + t are out of reach while lambda >= L^2: set a smaller lambda behind the options' back
-    core.config[layout.REGULARIZATION] = regularization
+    core.config[memory_layout.REGULARIZATION] = regularization
     core.root[0, np.arange(D), np.arange(D)] = np.sqrt(regularization)
     for start in range(0, count, 10_000):
         code = kernels.update(
             core.state, core.config, psi[start : start + 10_000], y[start : start + 10_000], True
         )
-        assert code == layout.OK
+        assert code == memory_layout.OK
     v, theta, width = exact(psi, y, regularization)
     condition = np.linalg.cond(np.array(v.tolist(), dtype=float))
     probe = np.vstack([psi[:8], 0.5 * np.eye(D)])

@@ -8,7 +8,7 @@ from safetensors.numpy import save_file
 
 from blendctl import BanditBatch, BlendingBandit
 from blendctl.bandit import persistence
-from blendctl.bandit.layout import FEEDBACK
+from blendctl.bandit.memory_layout import FEEDBACK
 from blendctl.bandit.rules import (
     RULES,
     Chebyshev,

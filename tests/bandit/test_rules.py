@@ -10,12 +10,12 @@ from blendctl.bandit.rules import (
     RULES,
     Chebyshev,
     CostBudget,
+    DecisionInput,
     Fixed,
     Lexicographic,
     Linear,
     MaximalLoss,
     Rule,
-    Stage,
     Thompson,
     make_rule,
 )
@@ -28,7 +28,7 @@ def stage_of(ucb, *, updates=0.0, feedback_sum=None):
     ucb = np.asarray(ucb, dtype=float)
     arms, m = ucb.shape[-2:]
     lead = ucb.shape[:-2]
-    return Stage(
+    return DecisionInput(
         ucb=ucb,
         estimate=ucb,
         width=np.zeros((*lead, arms)),

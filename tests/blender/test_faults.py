@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from blendctl.blender import SAFE_ACTION, BenchRules, Blender, Recorder
-from blendctl.blender.health import Bench
+from blendctl.blender.bench import Bench
 from blendctl.errors import InputError, StateError
 from blendctl.features import Custom
 

@@ -12,7 +12,7 @@ from short_drive import blend_to
 
 from blendctl.cli import main
 from blendctl.reports.blend_page import blend_page
-from blendctl.reports.folder import look_into
+from blendctl.reports.run_dir import look_into
 
 
 def test_a_terminal_shows_progress_who_drives_and_costs_on_stderr(tmp_path, capsys, monkeypatch):

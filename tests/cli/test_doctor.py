@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from blendctl.cli import checkup
-from blendctl.cli.checkup import Part, installed_parts, try_everything
-from blendctl.cli.trials import TRIALS
+from blendctl.cli import diagnostics
+from blendctl.cli.diagnostics import Part, installed_parts, try_everything
+from blendctl.cli.smoke_checks import TRIALS
 
 
 def doctor(*args, **environment):
@@ -44,7 +44,7 @@ def test_a_healthy_installation_is_well_and_a_broken_package_is_not(tmp_path):
 
 
 def test_what_is_missing_is_named_with_the_command_that_brings_it(monkeypatch):
-    monkeypatch.setattr(checkup, "TRIALS", {name: TRIALS[name] for name in ("records", "torch", "ray")})
+    monkeypatch.setattr(diagnostics, "TRIALS", {name: TRIALS[name] for name in ("records", "torch", "ray")})
     parts = [
         Part(p.package, None if p.package in ("ray", "torch") else p.version, p.wanted, p.extra)
         for p in installed_parts()
@@ -64,7 +64,7 @@ def test_a_package_that_is_too_old_does_not_fit():
 
 
 def test_a_trial_that_hangs_is_broken_not_waited_for(monkeypatch):
-    monkeypatch.setattr(checkup, "PATIENCE", 0.01)
+    monkeypatch.setattr(diagnostics, "PATIENCE", 0.01)
     finding = next(try_everything(installed_parts()))
     assert finding.verdict == "broken"
     assert "no answer" in finding.words
@@ -78,7 +78,7 @@ def test_every_trial_needs_a_package_that_is_declared():
 def test_ray_is_really_started():
     pytest.importorskip("ray")
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "blendctl.cli.trials", "ray"],
+        [sys.executable, "-W", "ignore", "-m", "blendctl.cli.smoke_checks", "ray"],
         capture_output=True,
         text=True,
         timeout=300,

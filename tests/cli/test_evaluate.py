@@ -6,7 +6,7 @@ import pytest
 
 from blendctl.cli import main
 from blendctl.controllers import ControllerServer, PurePursuit
-from blendctl.controllers.anywhere import TOKEN_VARIABLE
+from blendctl.controllers.resolve import TOKEN_VARIABLE
 
 MINE = """
 import numpy as np

@@ -6,8 +6,9 @@ import shutil
 import pytest
 
 from blendctl.cli import main
-from blendctl.controllers import library, load
-from blendctl.controllers.library import controller_file
+from blendctl.controllers import load
+from blendctl.controllers import zoo as zoo_module
+from blendctl.controllers.zoo import controller_file
 
 TINY = ["--steps", 400, "--worlds", 2, "--horizons", "1,2", "--passes", 1, "--threads", 1]
 
@@ -33,7 +34,7 @@ def zoo(tmp_path, monkeypatch):
         run = tmp_path / "runs" / f"PointGoal1-{algorithm}-s0"
         run.mkdir(parents=True)
         shutil.copy(shipped.with_name(f"{algorithm}.safetensors"), run / "controller.safetensors")
-    monkeypatch.setattr(library, "ZOO", folder)
+    monkeypatch.setattr(zoo_module, "ZOO", folder)
     monkeypatch.chdir(tmp_path)
     return folder
 

@@ -10,7 +10,7 @@ import torch
 
 from blendctl.controllers import Controller
 from blendctl.controllers.adapters import OnnxController, ScriptController, act_rows, as_controller
-from blendctl.controllers.anywhere import open_controller, short_name
+from blendctl.controllers.resolve import open_controller, short_name
 from blendctl.errors import FileFormatError, InputError, MissingExtraError
 
 AFFINE = Path(__file__).parent.parent / "data" / "affine.onnx"  # [o0 + o2 + 0.5, 2 o1 + o2 - 0.5]

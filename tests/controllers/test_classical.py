@@ -6,9 +6,9 @@ import pytest
 from blendctl.controllers.classical import (
     CLASSICAL,
     HeadingPID,
+    ObservationLayout,
     PotentialField,
     PurePursuit,
-    Senses,
     Stop,
     classical,
 )
@@ -36,7 +36,7 @@ def test_heading_pid_reaches_goals():
 def test_stop_comes_to_rest(world):
     worlds = VectorWorld(world, 4, threads=1)
     observations, _ = worlds.reset(seed=0)
-    senses = Senses.of(world)
+    senses = ObservationLayout.of(world)
     for _ in range(30):
         observations, *_ = worlds.step(PurePursuit(world).act(observations))
     assert np.abs(senses.speed(observations)).max() > 0.1
@@ -69,7 +69,7 @@ def test_every_world_can_be_driven(world):
 def test_the_bearing_is_where_the_goal_is():
     worlds = VectorWorld("CarGoal1", 6, threads=1)
     observations, _ = worlds.reset(seed=3)
-    distance, angle = Senses.of("CarGoal1").bearing(observations, "goal")
+    distance, angle = ObservationLayout.of("CarGoal1").bearing(observations, "goal")
     for row in range(6):
         x, y = worlds.batch.worlds.xy[row, worlds.batch.plan.goal] - worlds.batch.worlds.position[row, :2]
         rotation = worlds.batch.worlds.rotation[row].reshape(3, 3)

@@ -72,7 +72,7 @@ def test_misfits_are_refused():
 
 
 def test_a_controller_that_remembers_begins_every_batch_anew():
-    class Remembering:
+    class Stateful:
         def __init__(self):
             self.resets = 0
 
@@ -82,6 +82,6 @@ def test_a_controller_that_remembers_begins_every_batch_anew():
         def reset(self):
             self.resets += 1
 
-    memory = Remembering()
+    memory = Stateful()
     evaluate(memory, "PointGoal1", episodes=3, worlds_at_once=2)
     assert memory.resets == 2

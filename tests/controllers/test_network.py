@@ -20,7 +20,7 @@ from blendctl.controllers import (
     write_controller,
 )
 from blendctl.controllers.dense import Dense, fast_tanh
-from blendctl.controllers.library import add_to_zoo
+from blendctl.controllers.zoo import add_to_zoo
 from blendctl.errors import FileFormatError, InputError, StateError
 
 

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from blendctl.cli import command_line, main
-from blendctl.controllers.library import controller_file
+from blendctl.controllers.zoo import controller_file
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -34,5 +34,5 @@ def test_what_a_reader_imports_is_listed(file):
 
 def test_the_test_sees_the_imports_of_readers():
     seen = {pair for file in READ for pair in imports_of(file)}
-    assert {("blendctl.blender.tally", "Tally"), ("blendctl", "Blender")} <= seen
-    assert ("blendctl.controllers.checking", "check_controller") in seen
+    assert {("blendctl.blender.episode_stats", "EpisodeStats"), ("blendctl", "Blender")} <= seen
+    assert ("blendctl.controllers.controller_check", "check_controller") in seen

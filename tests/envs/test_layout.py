@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from blendctl.envs import NAMES, Goal, Hazards, Task, VectorWorld, find_task
-from blendctl.envs.batch import Batch
+from blendctl.envs.batch import WorldBatch
 from blendctl.errors import InputError, StateError
 
 SAMPLE = Path(__file__).parents[1] / "data" / "recordings" / "layouts.npz"
@@ -15,7 +15,7 @@ FULL = Path(__file__).parents[3] / "shared" / "traces" / "layouts"
 
 def drawn(name, seeds):
     """Positions with the goal first sampled (n, items, 2), angles, goals in force, goal buttons."""
-    batch = Batch(find_task(name), len(seeds))
+    batch = WorldBatch(find_task(name), len(seeds))
     for row, seed in enumerate(seeds):
         batch.seed(row, int(seed))
     batch.reset(np.ones(len(seeds), dtype=np.bool_))
@@ -54,7 +54,7 @@ def test_two_thousand_layouts_are_the_recorded_ones(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_objects_keep_out_of_each_other_and_stay_inside(name):
-    batch = Batch(find_task(name), 30)
+    batch = WorldBatch(find_task(name), 30)
     for row in range(30):
         batch.seed(row, 9000 + row)
     batch.reset(np.ones(30, dtype=np.bool_))

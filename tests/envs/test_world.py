@@ -4,7 +4,7 @@ import mujoco
 import pytest
 
 from blendctl.envs import NAMES, find_task
-from blendctl.envs.plan import make_plan
+from blendctl.envs.compiled_task import make_plan
 from blendctl.envs.world import body_name, build_model
 
 SIZES = {"Goal0": 28, "Goal1": 60, "Goal2": 60, "Push0": 44, "Push1": 76, "Push2": 76} | {

@@ -6,9 +6,9 @@ import pytest
 from blendctl.errors import InputError
 from blendctl.experiments.compare import ALONE, Comparison
 from blendctl.experiments.engines import Finished
-from blendctl.experiments.rivals.methods import METHODS, find_method, with_values
 from blendctl.experiments.standings import mark_shown, standings
 from blendctl.experiments.units import Result
+from blendctl.switches.methods import METHODS, find_method, with_values
 
 PAIR = ("PointGoal1/ppo", "PointGoal1/ppo-lagrangian")
 

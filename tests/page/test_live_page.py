@@ -13,7 +13,7 @@ from blendctl.controllers.classical import classical
 from blendctl.envs import SingleWorld
 from blendctl.errors import InputError
 from blendctl.reports.live import LiveView
-from blendctl.reports.track import Tracker
+from blendctl.reports.pose_recorder import Tracker
 
 
 @pytest.fixture

@@ -16,11 +16,11 @@ from blendctl.cli import main
 from blendctl.errors import FileFormatError, InputError
 from blendctl.reports import build_report
 from blendctl.reports.blend_page import blend_page
-from blendctl.reports.cautions import cautions_of, explained_by_context
+from blendctl.reports.blend_verdict import verdict_of
 from blendctl.reports.charts import true_loss
-from blendctl.reports.drive import read_drive
-from blendctl.reports.folder import look_into
-from blendctl.reports.verdict import verdict_of
+from blendctl.reports.page_warnings import cautions_of, explained_by_context
+from blendctl.reports.run_data import read_drive
+from blendctl.reports.run_dir import look_into
 
 
 @pytest.fixture(scope="module")

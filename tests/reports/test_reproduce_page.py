@@ -10,8 +10,8 @@ from blendctl.cli import main
 from blendctl.controllers.evaluation import interval95
 from blendctl.errors import FileFormatError
 from blendctl.reports import build_report
-from blendctl.reports.folder import look_into
 from blendctl.reports.reproduce_page import reproduce_page
+from blendctl.reports.run_dir import look_into
 
 
 @pytest.fixture(scope="module")

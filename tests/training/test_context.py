@@ -10,7 +10,7 @@ from blendctl.controllers.dense import Dense
 from blendctl.errors import InputError
 from blendctl.training.context import ContextConfig, fit_context, r_squared, rows_of
 from blendctl.training.context_data import Drives, collect, sums_ahead
-from blendctl.training.views import Views
+from blendctl.training.encodings import Views
 
 SMALL = ContextConfig(
     horizons=(1, 3), steps=20_000, worlds=16, hidden=(64,), passes=30, minibatch=500, threads=1

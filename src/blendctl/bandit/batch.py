@@ -9,7 +9,7 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from blendctl.bandit import layout
+from blendctl.bandit import memory_layout
 from blendctl.bandit.core import Core
 from blendctl.bandit.decision import DecisionBatch
 from blendctl.bandit.learner import BlendingBandit
@@ -98,12 +98,12 @@ class BanditBatch:
     @property
     def stage(self) -> NDArray[np.int64]:
         """Feedback vectors each learner has learned from: (B,)."""
-        return self._core.state[:, layout.STAGE].astype(np.int64)
+        return self._core.state[:, memory_layout.STAGE].astype(np.int64)
 
     @property
     def rescaled(self) -> NDArray[np.int64]:
         """Feature vectors that were longer than feature_bound and were scaled: (B,)."""
-        return self._core.state[:, layout.RESCALED].astype(np.int64)
+        return self._core.state[:, memory_layout.RESCALED].astype(np.int64)
 
     @property
     def theta(self) -> FloatArray:
@@ -114,8 +114,8 @@ class BanditBatch:
     @property
     def loss_bound(self) -> FloatArray:
         """Each learner's bound on its average maximal loss: (B,); inf before the first decision."""
-        decisions = self._core.state[:, layout.DECISIONS]
-        total = self._core.state[:, layout.BOUND_SUM]
+        decisions = self._core.state[:, memory_layout.DECISIONS]
+        total = self._core.state[:, memory_layout.BOUND_SUM]
         return np.where(decisions > 0, total / np.maximum(decisions, 1.0), np.inf)
 
     def save(self, path: str | Path) -> None:

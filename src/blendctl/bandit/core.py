@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from blendctl.bandit import layout
+from blendctl.bandit import memory_layout
 from blendctl.bandit.options import Options
-from blendctl.bandit.rules import MaximalLoss, Stage
+from blendctl.bandit.rules import DecisionInput, MaximalLoss
 from blendctl.bandit.rules.base import whole
 from blendctl.errors import InputError, StateError
 
@@ -49,7 +49,7 @@ class Core:
         self.rule = options.made_rule
         self.compiled_rule = type(self.rule) is MaximalLoss
         self.config: FloatArray = options.packed()
-        self.state: FloatArray = np.zeros((len(seeds), layout.learner_size(d, m)))
+        self.state: FloatArray = np.zeros((len(seeds), memory_layout.learner_size(d, m)))
         self.root[:, np.arange(d), np.arange(d)] = np.sqrt(options.regularization)
         self.rng: WordArray = np.stack([seed_words(seed) for seed in seeds])
 
@@ -67,23 +67,23 @@ class Core:
     def root(self) -> FloatArray:
         """[U Q] of every learner: a view (B, d, d + m)."""
         d, m = self.options.n_features, self.options.n_objectives
-        return self.state[:, layout.FEEDBACK + m :].reshape(-1, d, d + m)
+        return self.state[:, memory_layout.FEEDBACK + m :].reshape(-1, d, d + m)
 
     def decide(self, features: FloatArray, *, pooled: bool) -> FloatArray:
         """Decide for features (f, arms, d); returns decision rows (f, ...)."""
         count, arms, _ = features.shape
-        out = np.empty((count, layout.decision_size(arms, self.options.n_objectives)))
+        out = np.empty((count, memory_layout.decision_size(arms, self.options.n_objectives)))
         if self.compiled_rule:
             code = self.kernels.decide(self.state, self.rng, self.config, features, out, pooled)
             if code:
                 self.refuse(features)
             return out
-        words, rescaled = self.rng.copy(), self.state[:, layout.RESCALED].copy()
+        words, rescaled = self.rng.copy(), self.state[:, memory_layout.RESCALED].copy()
         try:
             self._decide_by_rule(features, out, pooled=pooled)
         except BaseException:
             self.rng[:] = words  # a rule that fails leaves the learner as it was
-            self.state[:, layout.RESCALED] = rescaled
+            self.state[:, memory_layout.RESCALED] = rescaled
             raise
         return out
 
@@ -93,7 +93,7 @@ class Core:
             self.refuse(features)
         count, arms, _ = features.shape
         m = self.options.n_objectives
-        start = layout.INDICES
+        start = memory_layout.INDICES
         matrices = out[:, start + 3 * arms :].reshape(count, 2, arms, m)
         own = np.zeros(count, dtype=np.intp) if pooled else np.arange(count)
         ucb = matrices[:, 1]
@@ -103,15 +103,15 @@ class Core:
             self.kernels.normals(self.rng, draws, pooled)
             return draws
 
-        stage = Stage(
+        stage = DecisionInput(
             ucb=ucb,
             estimate=matrices[:, 0],
             width=out[:, start : start + arms],
             loss=out[:, start + arms : start + 2 * arms],
-            radius=out[:, layout.RADIUS],
+            radius=out[:, memory_layout.RADIUS],
             tolerance=self.options.tie_tolerance * np.abs(ucb).max(axis=(1, 2)),
-            updates=self.state[own, layout.STAGE],
-            feedback_sum=self.state[own, layout.FEEDBACK : layout.FEEDBACK + m],
+            updates=self.state[own, memory_layout.STAGE],
+            feedback_sum=self.state[own, memory_layout.FEEDBACK : memory_layout.FEEDBACK + m],
             whitened=whitened,
             normals=normals,
         )
@@ -138,9 +138,9 @@ class Core:
                     f"{name} must be finite, actually: {array[tuple(where)]} at index {where} "
                     f"of an array of shape {array.shape}; the learner is as it was"
                 )
-        if feedback is not None and np.abs(feedback).max() > layout.LARGEST_FEEDBACK:
+        if feedback is not None and np.abs(feedback).max() > memory_layout.LARGEST_FEEDBACK:
             raise InputError(
-                f"feedback must be at most {layout.LARGEST_FEEDBACK:g} in size, "
+                f"feedback must be at most {memory_layout.LARGEST_FEEDBACK:g} in size, "
                 f"actually: {np.abs(feedback).max():g}; the learner is as it was"
             )
         longest = (

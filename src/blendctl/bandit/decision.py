@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from blendctl.bandit.layout import ARM, INDICES, RADIUS
+from blendctl.bandit.memory_layout import ARM, INDICES, RADIUS
 from blendctl.errors import InputError
 
 __all__ = ["Decision", "DecisionBatch"]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from blendctl.bandit import bounds
 from blendctl.bandit.generator import normals, uniform
-from blendctl.bandit.layout import (
+from blendctl.bandit.memory_layout import (
     ARM,
     BAD_FEEDBACK,
     BOUND_SUM,
@@ -44,7 +44,7 @@ from blendctl.bandit.layout import (
     TIE,
     TOO_LONG,
 )
-from blendctl.bandit.root import FEW, forget, log_determinant, rotate, theta, whiten
+from blendctl.bandit.sqrt_form import FEW, forget, log_determinant, rotate, theta, whiten
 from blendctl.compiled import compiled, inlined
 
 __all__ = [

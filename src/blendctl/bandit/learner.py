@@ -10,7 +10,7 @@ import numpy as np
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from blendctl.bandit import bounds, layout
+from blendctl.bandit import bounds, memory_layout
 from blendctl.bandit.core import Core
 from blendctl.bandit.decision import Decision, DecisionBatch
 from blendctl.bandit.options import OptionNames, Options, options_from
@@ -79,8 +79,8 @@ class BlendingBandit:
         arms = features.shape[0]
         if not core.compiled_rule:
             rows = core.decide(features[None], pooled=True)
-            return Decision(rows[0], arms, n_objectives, int(rows[0, layout.ARM]))
-        row = np.empty(layout.INDICES + arms * (3 + 2 * n_objectives))
+            return Decision(rows[0], arms, n_objectives, int(rows[0, memory_layout.ARM]))
+        row = np.empty(memory_layout.INDICES + arms * (3 + 2 * n_objectives))
         arm = self._decide_one(self._state, self._rng, self._config, features, row)
         if arm < 0:
             core.refuse(features)
@@ -142,17 +142,17 @@ class BlendingBandit:
     @property
     def stage(self) -> int:
         """Feedback vectors learned from so far, t."""
-        return int(self._state[layout.STAGE])
+        return int(self._state[memory_layout.STAGE])
 
     @property
     def decisions(self) -> int:
         """Decisions made so far."""
-        return int(self._state[layout.DECISIONS])
+        return int(self._state[memory_layout.DECISIONS])
 
     @property
     def rescaled(self) -> int:
         """Feature vectors that were longer than feature_bound and were scaled, in decide and update."""
-        return int(self._state[layout.RESCALED])
+        return int(self._state[memory_layout.RESCALED])
 
     @property
     def radius(self) -> float:
@@ -179,8 +179,8 @@ class BlendingBandit:
         true maximal loss. Holds with probability 1 - delta (with the union bound), at all stages at once;
         with discount < 1 a term holds with that probability at each stage. inf before the first decision.
         """
-        decisions = self._state[layout.DECISIONS]
-        return float(self._state[layout.BOUND_SUM] / decisions) if decisions else math.inf
+        decisions = self._state[memory_layout.DECISIONS]
+        return float(self._state[memory_layout.BOUND_SUM] / decisions) if decisions else math.inf
 
     def regret_bound(self, horizon: int | None = None) -> float:
         """Theorem 1 with its constants corrected: what the Pareto regret of `horizon` stages cannot exceed.

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from blendctl.bandit.layout import DETERMINANT, PAPER
+from blendctl.bandit.memory_layout import DETERMINANT, PAPER
 from blendctl.bandit.rules import MaximalLoss, Rule, make_rule
 from blendctl.bandit.rules.base import numbers, whole
 from blendctl.errors import InputError, did_you_mean

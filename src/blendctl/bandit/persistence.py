@@ -2,7 +2,7 @@
 
 Nothing that is loaded can run code. Format version 1:
 
-    tensors   state (B, ...) float64, rng (B, 4) uint64, laid out as layout.py says
+    tensors   state (B, ...) float64, rng (B, 4) uint64, laid out as memory_layout.py says
     metadata  format, version, options (JSON), digest (SHA-256 of options and tensors), blendctl
 
 Whoever uses a learner may keep arrays of its own beside it, and say what they are about: a blender does so with
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from blendctl._version import __version__
 from blendctl.atomic import write_atomically
-from blendctl.bandit import layout
+from blendctl.bandit import memory_layout
 from blendctl.bandit.core import Core
 from blendctl.bandit.options import Options
 from blendctl.bandit.rules import Rule, describe_rule, make_rule
@@ -87,7 +87,7 @@ def load(path: str | Path, *, learners: int | None, rule: Rule | None) -> Core:
         raise FileFormatError(f"{path} is damaged: its metadata lack {error}") from None
     except (TypeError, AttributeError, RecursionError, json.JSONDecodeError, InputError) as error:
         raise FileFormatError(f"{path} is damaged: {error}") from None
-    size = layout.learner_size(options.n_features, options.n_objectives)
+    size = memory_layout.learner_size(options.n_features, options.n_objectives)
     count = len(state) if state.ndim else 0
     shapes = state.shape == (count, size) and rng.shape == (count, 4)
     if not count or not shapes or state.dtype != np.float64 or rng.dtype != np.uint64:

@@ -1,16 +1,16 @@
 """The blender: one object around any controllers, that never stops driving and says why it switched."""
 
 from blendctl.blender.batch import BatchRecord, BlenderBatch
+from blendctl.blender.bench import BenchRules
 from blendctl.blender.core import Blender
+from blendctl.blender.counterfactual import correct_choices
 from blendctl.blender.counts import Counts
 from blendctl.blender.env import BlendEnv
 from blendctl.blender.explain import explain_record, read_record
-from blendctl.blender.health import BenchRules
 from blendctl.blender.objectives import Objectives
 from blendctl.blender.record import SAFE_ACTION, Record
 from blendctl.blender.recorder import Recorder
-from blendctl.blender.running import run
-from blendctl.blender.truth import correct_choices
+from blendctl.blender.run_loop import run
 
 __all__ = [
     "Blender",

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from blendctl.bandit import BanditBatch, BlendingBandit, DecisionBatch
 from blendctl.bandit.options import OptionNames
-from blendctl.blender import setup
+from blendctl.blender import arguments
+from blendctl.blender.counterfactual import correct_choices
 from blendctl.blender.objectives import Objective, Objectives
-from blendctl.blender.truth import correct_choices
 from blendctl.controllers import Controller
 from blendctl.controllers.adapters import act_rows, as_controller
 from blendctl.errors import InputError, StateError
@@ -69,21 +69,21 @@ class BlenderBatch:
         seed: int | None = None,
         **options: Unpack[OptionNames],
     ) -> None:
-        self.controllers = [as_controller(c) for c in setup.several(controllers)]
-        self.names = setup.check_names(self.controllers, names)
+        self.controllers = [as_controller(c) for c in arguments.as_controller_list(controllers)]
+        self.names = arguments.check_names(self.controllers, names)
         self.objectives = Objectives(objectives)
-        self.hold = setup.count("hold", hold)
-        self.fallback = setup.check_fallback(fallback, self.names)
+        self.hold = arguments.count("hold", hold)
+        self.fallback = arguments.check_fallback(fallback, self.names)
         self.frozen = frozen
-        self._worlds = setup.count("n_worlds", n_worlds)
-        self._previous = setup.choice("context", context, ("current", "previous")) == "previous"
+        self._worlds = arguments.count("n_worlds", n_worlds)
+        self._previous = arguments.choice("context", context, ("current", "previous")) == "previous"
         self.features = as_feature(features, self.controllers).bind(
             self.controllers, objectives=len(self.objectives)
         )
         size, m = self.features.size, len(self.objectives)
         settings: Any = {"on_large_feature": "rescale"} | dict(options)
         self.bandit: BanditBatch | BlendingBandit
-        if setup.choice("learner", learner, ("each", "pooled")) == "pooled":
+        if arguments.choice("learner", learner, ("each", "pooled")) == "pooled":
             self.bandit = BlendingBandit(size, m, seed=seed, **settings)
         else:
             self.bandit = BanditBatch(self._worlds, size, m, seed=seed, **settings)

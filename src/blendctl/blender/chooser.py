@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from blendctl.bandit import BlendingBandit, Decision
 from blendctl.blender.drivers import Action
-from blendctl.blender.finite import finite_vector
+from blendctl.blender.finite_check import finite_vector
 from blendctl.errors import InputError
 from blendctl.features import BoundFeature
 

@@ -12,19 +12,19 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from blendctl.bandit import BlendingBandit, layout
+from blendctl.bandit import BlendingBandit, memory_layout
 from blendctl.bandit.options import OptionNames
-from blendctl.blender import setup
+from blendctl.blender import arguments
+from blendctl.blender.bench import BenchRules
+from blendctl.blender.blend_file import save_blend
 from blendctl.blender.chooser import Choice, Chooser
 from blendctl.blender.counts import Counts
-from blendctl.blender.drivers import Action, Drivers, own
-from blendctl.blender.finite import all_finite
-from blendctl.blender.health import BenchRules
+from blendctl.blender.drivers import Action, Drivers, copy_observation
+from blendctl.blender.finite_check import all_finite
 from blendctl.blender.ledger import Ledger, Observed
 from blendctl.blender.objectives import Objective, Objectives
-from blendctl.blender.record import SAFE_ACTION, Cast, Record
+from blendctl.blender.record import SAFE_ACTION, Record, RunInfo
 from blendctl.blender.recorder import Recorder, as_recorder
-from blendctl.blender.saving import save_blend
 from blendctl.controllers import Controller
 from blendctl.controllers.adapters import as_controller
 from blendctl.errors import InputError, StateError
@@ -96,17 +96,19 @@ class Blender:
         clock: Callable[[], float] = time.perf_counter,
         **options: Unpack[OptionNames],
     ) -> None:
-        self.controllers = [as_controller(controller) for controller in setup.several(controllers)]
-        self.names = setup.check_names(self.controllers, names)
+        self.controllers = [
+            as_controller(controller) for controller in arguments.as_controller_list(controllers)
+        ]
+        self.names = arguments.check_names(self.controllers, names)
         self.objectives = Objectives(objectives)
-        self.hold = setup.count("hold", hold)
-        self.dwell = setup.count("dwell", dwell)
-        self.safe_action = setup.check_safe_action(safe_action)
-        previous = setup.choice("context", context, ("current", "previous")) == "previous"
+        self.hold = arguments.count("hold", hold)
+        self.dwell = arguments.count("dwell", dwell)
+        self.safe_action = arguments.check_safe_action(safe_action)
+        previous = arguments.choice("context", context, ("current", "previous")) == "previous"
         feature = as_feature(features, self.controllers).bind(
             self.controllers, objectives=len(self.objectives)
         )
-        self.bandit = setup.make_bandit(
+        self.bandit = arguments.make_bandit(
             bandit, feature, self.objectives, names=self.names, seed=seed, options=dict(options)
         )
         first_pull, *seeds = np.random.SeedSequence(seed).spawn(1 + len(self.controllers))
@@ -115,8 +117,8 @@ class Blender:
             self.names,
             rngs=[np.random.default_rng(s) if stochastic else None for s in seeds],
             deadline=deadline,
-            bench=setup.check_bench(bench),
-            action_shape=setup.check_shape(action_shape),
+            bench=arguments.check_bench(bench),
+            action_shape=arguments.check_shape(action_shape),
             safe_action=self.safe_action,
             clock=clock,
         )
@@ -124,13 +126,13 @@ class Blender:
             feature,
             self.bandit,
             names=self.names,
-            fallback=setup.check_fallback(fallback, self.names),
+            fallback=arguments.check_fallback(fallback, self.names),
             previous=previous,
             rng=np.random.default_rng(first_pull),
             events=self.drivers.events,
         )
         scales = self.bandit.options.scales
-        self._cast = Cast(
+        self._cast = RunInfo(
             tuple(self.names),
             self.objectives,
             scales=np.ones(len(self.objectives)) if scales is None else np.asarray(scales, np.float64),
@@ -144,7 +146,7 @@ class Blender:
             self.bandit,
             teach=getattr(feature, "learn", None),
             frozen=frozen,
-            window=setup.count("window", window),
+            window=arguments.count("window", window),
             recorder=self.recorder,
             counts=self.counts,
         )
@@ -223,7 +225,7 @@ class Blender:
             features=psi,
             proposals=proposals,
             action=action,
-            observation=None if self._ledger.teach is None else own(observation),
+            observation=None if self._ledger.teach is None else copy_observation(observation),
             closed=self.hold == 1 or arm < 0,
         )
         if drivers.events:
@@ -244,7 +246,7 @@ class Blender:
             if bench.failed_at[arm] < self.step:
                 proposals[arm] = self.drivers.ask_alone(arm, observation, self.step)
                 if proposals[arm] is not None:
-                    bench.pardon(arm, self.step)
+                    bench.reinstate(arm, self.step)
                     return arm, "fallback"
         return SAFE_ACTION, "safe action"
 
@@ -308,7 +310,7 @@ class Blender:
 
     def _bound_state(self) -> tuple[float, float]:
         state = self.bandit._core.state[0]
-        return float(state[layout.BOUND_SUM]), float(state[layout.DECISIONS])
+        return float(state[memory_layout.BOUND_SUM]), float(state[memory_layout.DECISIONS])
 
     @property
     def pending(self) -> int:

@@ -14,13 +14,13 @@ import numpy as np
 from numpy import ndarray
 from numpy.typing import NDArray
 
-from blendctl.blender.finite import all_finite
-from blendctl.blender.health import Bench, BenchRules
-from blendctl.controllers.base import Controller, Remembering
+from blendctl.blender.bench import Bench, BenchRules
+from blendctl.blender.finite_check import all_finite
+from blendctl.controllers.base import Controller, Stateful
 from blendctl.controllers.network import NetworkController
 from blendctl.errors import InputError
 
-__all__ = ["Action", "Drivers", "Isolated", "own"]
+__all__ = ["Action", "Drivers", "Isolated", "copy_observation"]
 
 Action = NDArray[Any]
 FLOAT = np.dtype(np.float64)
@@ -44,7 +44,7 @@ class Isolated:
         while (order := self._orders.get()) is not None:
             if not order:
                 with suppress(Exception):  # it will be seen when it drives
-                    if isinstance(self._controller, Remembering):
+                    if isinstance(self._controller, Stateful):
                         self._controller.reset()
                 continue
             try:
@@ -115,7 +115,7 @@ class Drivers:
         self._act = [_on_a_copy(controller) for controller in controllers]
         self._timed = any(limit is not None for limit in self.deadlines)
         self._arms = range(len(names))
-        self._remember = {arm: c for arm, c in enumerate(controllers) if isinstance(c, Remembering)}
+        self._remember = {arm: c for arm, c in enumerate(controllers) if isinstance(c, Stateful)}
 
     def propose(self, observation: Any, step: int) -> list[Action | None]:
         """Ask every fit controller; give an action per arm, None for those that are benched or failed."""
@@ -132,7 +132,7 @@ class Drivers:
         for arm in arms:
             worker = self.isolated[arm]
             if worker is not None:
-                worker.start(own(observation), self.rngs[arm])
+                worker.start(copy_observation(observation), self.rngs[arm])
 
     def ask(self, arm: int, observation: Any, step: int) -> Action | None:
         """Ask one controller; None if it failed, and it is benched then."""
@@ -150,9 +150,9 @@ class Drivers:
                 return action.copy()
             return self._checked(action)
         except Exception as error:
-            sentence = self.bench.fail(arm, step)
+            back_off = self.bench.fail(arm, step)
             told = str(error) if isinstance(error, Refused) else f"raised {type(error).__name__}: {error}"
-            self.events.append(f"{self.names[arm]} {told[:200]}; benched for {sentence} steps")
+            self.events.append(f"{self.names[arm]} {told[:200]}; benched for {back_off} steps")
             return None
 
     def ask_alone(self, arm: int, observation: Any, step: int) -> Action | None:
@@ -167,9 +167,9 @@ class Drivers:
             try:
                 (self.isolated[arm] or controller).reset()
             except Exception as error:
-                sentence = self.bench.fail(arm, step)
+                back_off = self.bench.fail(arm, step)
                 told = f"{self.names[arm]} raised {type(error).__name__} in reset: {error}"
-                self.events.append(f"{told[:200]}; benched for {sentence} steps")
+                self.events.append(f"{told[:200]}; benched for {back_off} steps")
 
     def _within_deadline(self, arm: int, observation: Any) -> Any:
         limit, worker = self.deadlines[arm], self.isolated[arm]
@@ -246,7 +246,7 @@ def _on_a_copy(controller: Controller) -> Callable[[Any, Any], Any]:
     act = controller.act
     if isinstance(controller, NetworkController):
         return act  # ours only reads
-    return lambda observation, rng: act(own(observation), rng)
+    return lambda observation, rng: act(copy_observation(observation), rng)
 
 
 def _common_shape(
@@ -276,6 +276,6 @@ def _expect_one(shapes: dict[str, tuple[int, ...]], safe_action: Action | None) 
         raise InputError(f"the controllers' actions must have one shape, actually: {told}")
 
 
-def own(observation: Any) -> Any:
+def copy_observation(observation: Any) -> Any:
     """Copy an observation that its world may write over."""
     return observation.copy() if isinstance(observation, ndarray) else observation

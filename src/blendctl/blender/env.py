@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from gymnasium.utils import RecordConstructorArgs
 
-from blendctl.blender import setup
+from blendctl.blender import arguments
 from blendctl.controllers import Controller
 from blendctl.controllers.adapters import as_controller
 from blendctl.errors import InputError, StateError
@@ -36,14 +36,14 @@ class BlendEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         stochastic: bool = True,
     ) -> None:
         if isinstance(env, str):
-            from blendctl.blender.running import _make
+            from blendctl.blender.run_loop import _make
 
             env = _make(env)
         given: dict[str, Any] = {"controllers": controllers, "hold": hold, "cost_weight": cost_weight}
         RecordConstructorArgs.__init__(self, _disable_deepcopy=True, **given, stochastic=stochastic)
         gymnasium.Wrapper.__init__(self, env)
-        self.controllers = [as_controller(c) for c in setup.several(controllers)]
-        self.hold = setup.count("hold", hold)
+        self.controllers = [as_controller(c) for c in arguments.as_controller_list(controllers)]
+        self.hold = arguments.count("hold", hold)
         self.cost_weight = float(cost_weight)
         self.stochastic = stochastic
         self.action_space = Discrete(len(self.controllers))

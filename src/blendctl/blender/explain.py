@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blendctl.bandit import Decision, layout
+from blendctl.bandit import Decision, memory_layout
 from blendctl.blender.objectives import Objectives
-from blendctl.blender.record import Cast, Record
+from blendctl.blender.record import Record, RunInfo
 from blendctl.blender.recorder import FORMAT, VERSION, parts_of
 from blendctl.errors import FileFormatError, InputError
 
@@ -103,7 +103,7 @@ def restore_record(row: dict[str, Any], header: dict[str, Any]) -> Record:
     arms, goals = header["columns"], header["objective_columns"]
     objectives = Objectives([_declared(name) for name in header["objectives"]])
     psi = _grid(row, "psi", [arms, None])
-    cast = Cast(
+    cast = RunInfo(
         tuple(header["names"]),
         objectives,
         scales=np.array(header["scales"]),
@@ -120,7 +120,7 @@ def restore_record(row: dict[str, Any], header: dict[str, Any]) -> Record:
         parts = [width, loss, _grid(row, "candidate", [arms])]
         parts += [_grid(row, name, [arms, goals]) for name in ("estimate", "ucb")]
         numbers = np.concatenate([[picked, row["radius"]], *(part[among].ravel() for part in parts)])
-        assert numbers.size == layout.decision_size(len(asked), len(goals))
+        assert numbers.size == memory_layout.decision_size(len(asked), len(goals))
         decision = Decision(numbers, len(asked), len(goals), picked)
     proposals = [_grid(row, f"action_{arm}", [None]) for arm in arms]
     feedback = _grid(row, "feedback", [goals])
@@ -146,7 +146,7 @@ def _declared(name: str) -> Any:
 
 
 def _grid(row: dict[str, Any], name: str, axes: list[list[str] | None]) -> NDArray[np.float64]:
-    """Gather columns such as "ucb_fast_reward" into an array with an axis per list of words; None counts."""
+    """Collect columns such as "ucb_fast_reward" into an array with an axis per list of words; None counts."""
     shape = []
     flat = [name]
     for axis in axes:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from blendctl.bandit import BlendingBandit
 from blendctl.blender.counts import Counts
-from blendctl.blender.finite import finite_vector
+from blendctl.blender.finite_check import finite_vector
 from blendctl.blender.record import Record
 from blendctl.blender.recorder import Recorder
 from blendctl.errors import BlendctlError, InputError

@@ -13,14 +13,14 @@ from blendctl.bandit import Decision
 if TYPE_CHECKING:
     from blendctl.blender.objectives import Objectives
 
-__all__ = ["Record", "Cast", "SAFE_ACTION"]
+__all__ = ["Record", "RunInfo", "SAFE_ACTION"]
 
 FloatArray = NDArray[np.float64]
 
 SAFE_ACTION = -1  # the arm of a stage at which no controller drove
 
 
-class Cast:
+class RunInfo:
     """What all records of one blender share: the names of arms and objectives, and the scales."""
 
     __slots__ = ("names", "objectives", "scales", "features", "rule", "dwell")
@@ -56,7 +56,7 @@ class Record:
 
     def __init__(
         self,
-        cast: Cast,
+        cast: RunInfo,
         *,
         stage: int,
         step: int,

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl._version import __version__
-from blendctl.bandit import DecisionBatch, layout
+from blendctl.bandit import DecisionBatch, memory_layout
 from blendctl.blender.record import Record
 from blendctl.errors import InputError, StateError
 
@@ -212,7 +212,7 @@ def _rows(values: list[Any], shape: tuple[int, ...] | None) -> FloatArray:
 
 def _decisions(group: list[Record], arms: int, goals: int) -> DecisionBatch:
     """Stack the decisions about all arms, NaN where there was none or an arm was not asked."""
-    rows = np.full((len(group), layout.decision_size(arms, goals)), np.nan)
+    rows = np.full((len(group), memory_layout.decision_size(arms, goals)), np.nan)
     out = DecisionBatch(rows, arms, goals)
     blocks = out.width, out.loss, out._vector(2), out.estimate, out.ucb  # views
     for row, record in enumerate(group):
@@ -222,7 +222,7 @@ def _decisions(group: list[Record], arms: int, goals: int) -> DecisionBatch:
         if len(record.asked) == arms:
             rows[row] = decision._row
             continue
-        rows[row, : layout.INDICES] = decision._row[: layout.INDICES]
+        rows[row, : memory_layout.INDICES] = decision._row[: memory_layout.INDICES]
         part = decision._batch
         for block, values in zip(
             blocks, (part.width, part.loss, part._vector(2), part.estimate, part.ucb), strict=True

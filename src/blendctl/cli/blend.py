@@ -11,10 +11,10 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from blendctl.cli.as_typed import command_as_typed
-from blendctl.cli.completing import controllers as controller_names
-from blendctl.cli.completing import features, rules, worlds
-from blendctl.cli.many import ManyValues
+from blendctl.cli.completers import controllers as controller_names
+from blendctl.cli.completers import features, rules, worlds
+from blendctl.cli.invocation import command_as_typed
+from blendctl.cli.multi_option import ManyValues
 from blendctl.cli.output import STDOUT, json_option, table_console, write_json
 from blendctl.errors import InputError
 
@@ -108,10 +108,10 @@ def blend(
     from blendctl.atomic import write_atomically
     from blendctl.bandit.rules import Fixed
     from blendctl.blender import Blender, Recorder
-    from blendctl.cli.blend_drive import Stand, drive
+    from blendctl.cli.blend_drive import DriveSession, drive
     from blendctl.cli.blend_table import blend_table
-    from blendctl.controllers.anywhere import open_controller, short_name
     from blendctl.controllers.card import versions
+    from blendctl.controllers.resolve import open_controller, short_name
     from blendctl.envs import find_task
 
     find_task(world)  # says what there is
@@ -135,7 +135,7 @@ def blend(
         write_atomically(out / "run.json", _json_bytes(summary | about | plan))
     recorder = None if out is None else Recorder(out / "record", overwrite=True)
     blender = Blender(drivers, called, seed=seed, record=recorder, **settings)
-    with Stand(
+    with DriveSession(
         world, called, episodes=episodes, steps=steps, seed=seed, counterfactual=counterfactual
     ) as stand:
         if live:
@@ -185,7 +185,7 @@ def _json_bytes(data: dict[str, Any]) -> bytes:
 
 def _pair(world: str) -> tuple[str, ...]:
     from blendctl.controllers import zoo_names
-    from blendctl.controllers.library import PAIRS
+    from blendctl.controllers.zoo import PAIRS
     from blendctl.envs.catalog import short_name
 
     place = short_name(world)

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from blendctl.blender import Blender
     from blendctl.reports.live import LiveView
 
-__all__ = ["Stand", "drive"]
+__all__ = ["DriveSession", "drive"]
 
 
-class Stand:
+class DriveSession:
     """Where drives of one command are watched from; what they have in common."""
 
     def __init__(
@@ -43,7 +43,7 @@ class Stand:
         """The address of the live page, empty without one."""
         return "" if self.live is None else self.live.url
 
-    def __enter__(self) -> Stand:
+    def __enter__(self) -> DriveSession:
         return self
 
     def __exit__(self, *what: object) -> None:
@@ -51,16 +51,16 @@ class Stand:
             self.live.close()
 
 
-def drive(stand: Stand, blender: Blender, *, title: str, track: Path | None = None) -> dict[str, Any]:
+def drive(stand: DriveSession, blender: Blender, *, title: str, track: Path | None = None) -> dict[str, Any]:
     """Drive, and give the summary; `track` is where poses go."""
     from blendctl.blender import run
-    from blendctl.blender.tally import Tally
+    from blendctl.blender.episode_stats import EpisodeStats
     from blendctl.cli.blend_display import watch
     from blendctl.envs import SingleWorld
     from blendctl.envs.catalog import short_name
-    from blendctl.reports.track import Tracker
+    from blendctl.reports.pose_recorder import Tracker
 
-    tally = Tally(blender.names)
+    tally = EpisodeStats(blender.names)
     with ExitStack() as stack:
         stack.enter_context(blender)
         world = SingleWorld(short_name(stand.world), max_episode_steps=stand.steps)

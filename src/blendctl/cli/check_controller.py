@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from blendctl.cli.completing import controllers, worlds
+from blendctl.cli.completers import controllers, worlds
 from blendctl.cli.output import json_option, table_console, write_json
 
 __all__ = ["check_controller"]
@@ -42,11 +42,11 @@ def check_controller(
     """
     from rich.table import Table
 
-    from blendctl.controllers import checking
-    from blendctl.controllers.anywhere import open_controller
+    from blendctl.controllers import controller_check
+    from blendctl.controllers.resolve import open_controller
 
-    observations, action_size = checking.world_observations(world, count, seed=seed)
-    findings = checking.check_controller(
+    observations, action_size = controller_check.world_observations(world, count, seed=seed)
+    findings = controller_check.check_controller(
         open_controller(controller, world=world),
         observations,
         action_size=action_size,

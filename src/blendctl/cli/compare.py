@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from blendctl.cli import completing
-from blendctl.cli.as_typed import command_as_typed
+from blendctl.cli import completers
 from blendctl.cli.engine_options import engine_options, tell_changes, tell_damaged
-from blendctl.cli.many import ManyValues
+from blendctl.cli.invocation import command_as_typed
+from blendctl.cli.multi_option import ManyValues
 from blendctl.cli.output import json_option, progress_bar, table_console, write_json
 from blendctl.errors import BlendctlError, InputError, StateError
 
@@ -31,7 +31,7 @@ def _list_methods(ctx: click.Context, param: click.Parameter, value: bool) -> No
     """Print every method with its parameters, and stop."""
     if not value or ctx.resilient_parsing:
         return
-    from blendctl.experiments.rivals.methods import METHODS
+    from blendctl.switches.methods import METHODS
 
     for method in METHODS.values():
         click.echo(f"{method.name:<15} {method.help}")
@@ -46,10 +46,10 @@ def _list_methods(ctx: click.Context, param: click.Parameter, value: bool) -> No
     epilog="Example: blendctl compare PointGoal1 --methods paper random simplex ceiling --out out/compare.  "
     "All methods with their parameters: blendctl compare --list",
 )
-@click.argument("world", shell_complete=completing.worlds)
+@click.argument("world", shell_complete=completers.worlds)
 @click.option("--methods", multiple=True, metavar="NAME...", help="What to compare.  [all; see --list]")
 @click.option(
-    "--controllers", multiple=True, metavar="PERFORMANT SAFE", shell_complete=completing.controllers,
+    "--controllers", multiple=True, metavar="PERFORMANT SAFE", shell_complete=completers.controllers,
     help="The two controllers: zoo names, files, addresses.  [the paper's pair]",
 )  # fmt: skip
 @click.option(
@@ -97,9 +97,9 @@ def compare(
     from blendctl.experiments.compare import Comparison
     from blendctl.experiments.engines import make_engine
     from blendctl.experiments.protocol import pair_of
-    from blendctl.experiments.rivals.methods import METHODS, find_method
     from blendctl.experiments.standings import mark_shown, standings
     from blendctl.experiments.store import Store
+    from blendctl.switches.methods import METHODS, find_method
 
     make_engine(engine, workers=workers, address=address)  # refuses before anything is written
     for name in methods:
@@ -140,12 +140,12 @@ def compare(
 def _served(plan: Comparison, *, asked: tuple[str, ...]) -> Comparison:
     """Leave out the methods that the controllers cannot serve, with a note; refuse if they were asked for by name."""
     from blendctl.controllers import open_controller
-    from blendctl.experiments.rivals.needs import lacking
+    from blendctl.switches.requirements import missing_requirement
 
     team = [open_controller(spec, world=plan.world) for spec in plan.controllers]
     kept = []
     for name, method in plan.table_of_methods().items():
-        words = lacking(method, team)
+        words = missing_requirement(method, team)
         if words is None:
             kept.append(name)
         elif name in asked or name in plan.values:

@@ -11,7 +11,7 @@ import click
 from blendctl.cli.output import json_option, progress_bar, table_console, write_json
 
 if TYPE_CHECKING:
-    from blendctl.cli.checkup import Finding, Part
+    from blendctl.cli.diagnostics import Diagnosis, Part
 
 __all__ = ["doctor"]
 
@@ -32,8 +32,8 @@ def doctor(quick: bool, json_file: Path | None) -> None:
     Exits with 1 if something is broken, or blendctl cannot do without something that is missing; a missing extra is
     no fault.
     """
-    from blendctl.cli.checkup import installed_parts, machine, try_everything
-    from blendctl.cli.trials import TRIALS
+    from blendctl.cli.diagnostics import installed_parts, machine, try_everything
+    from blendctl.cli.smoke_checks import TRIALS
 
     here = machine()
     parts = installed_parts()
@@ -78,7 +78,7 @@ def _parts_line(parts: list[Part]) -> str:
     return f"installed: {there}"
 
 
-def _table(findings: list[Finding]) -> Any:
+def _table(findings: list[Diagnosis]) -> Any:
     from rich.markup import escape
     from rich.table import Table
 

@@ -13,13 +13,13 @@ import click
 from rich.table import Table
 
 from blendctl.atomic import write_atomically
-from blendctl.cli import completing
+from blendctl.cli import completers
 from blendctl.cli.output import json_option, progress_bar, table_console, write_json
 from blendctl.controllers import NetworkController, RemoteController
-from blendctl.controllers.anywhere import open_controller
 from blendctl.controllers.classical import CLASSICAL
 from blendctl.controllers.evaluation import Evaluation
 from blendctl.controllers.evaluation import evaluate as run_episodes
+from blendctl.controllers.resolve import open_controller
 from blendctl.errors import BlendctlError, InputError, StateError
 
 __all__ = ["evaluate"]
@@ -29,10 +29,10 @@ PATIENCE = 5.0  # s for an answer from an address: no robot is waiting for it
 
 @click.command(epilog="Example: blendctl evaluate PointGoal1/ppo --episodes 100 --json out/ppo.json")
 @click.argument(
-    "controllers", nargs=-1, required=True, metavar="NAME|PATH...", shell_complete=completing.controllers
+    "controllers", nargs=-1, required=True, metavar="NAME|PATH...", shell_complete=completers.controllers
 )
 @click.option(
-    "--env", "world", shell_complete=completing.worlds,
+    "--env", "world", shell_complete=completers.worlds,
     help="World to evaluate in.  [the one it was trained in]",
 )  # fmt: skip
 @click.option(

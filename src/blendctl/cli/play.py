@@ -11,8 +11,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from blendctl.cli.completing import players
-from blendctl.cli.completing import worlds as world_names
+from blendctl.cli.completers import players
+from blendctl.cli.completers import worlds as world_names
 from blendctl.cli.output import json_option, progress_bar, table_console, write_json
 from blendctl.envs.drawing import Picture
 from blendctl.envs.vector import VectorWorld
@@ -93,10 +93,10 @@ def _driver(name: str, worlds: VectorWorld, *, world: str, seed: int, determinis
 
         return draw
     from blendctl.controllers import RemoteController
-    from blendctl.controllers.anywhere import open_controller
-    from blendctl.controllers.base import Remembering
+    from blendctl.controllers.base import Stateful
     from blendctl.controllers.classical import CLASSICAL
     from blendctl.controllers.evaluation import check_fits
+    from blendctl.controllers.resolve import open_controller
     from blendctl.envs.catalog import add_task
 
     if name in CLASSICAL:
@@ -113,7 +113,7 @@ def _driver(name: str, worlds: VectorWorld, *, world: str, seed: int, determinis
     def act(observations: NDArray[np.float64], step: int) -> NDArray[np.float64]:
         # One observation, which every controller takes; a batch not everyone.
         try:
-            if step == 0 and isinstance(controller, Remembering):
+            if step == 0 and isinstance(controller, Stateful):
                 controller.reset()  # what it remembers of the episode before
             action = np.asarray(
                 controller.act(observations[0].copy(), None if deterministic else rng), np.float64
@@ -177,8 +177,8 @@ def play(
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.table import Table
 
-    from blendctl.cli.own_world import name_and_task
-    from blendctl.controllers.anywhere import short_name
+    from blendctl.cli.world_argument import name_and_task
+    from blendctl.controllers.resolve import short_name
     from blendctl.envs.caption import Caption
     from blendctl.envs.film import open_film
 

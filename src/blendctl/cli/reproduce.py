@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from blendctl.cli import completing
-from blendctl.cli.as_typed import command_as_typed
+from blendctl.cli import completers
 from blendctl.cli.engine_options import engine_options, tell_changes, tell_damaged
-from blendctl.cli.many import ManyValues
+from blendctl.cli.invocation import command_as_typed
+from blendctl.cli.multi_option import ManyValues
 from blendctl.cli.output import json_option, progress_bar, table_console, write_json
 from blendctl.errors import BlendctlError, InputError, StateError
 
@@ -28,11 +28,11 @@ __all__ = ["reproduce"]
     epilog="Example: blendctl reproduce --worlds PointGoal1 --scale quick --seed 0 --out out/reproduce",
 )
 @click.option(
-    "--worlds", multiple=True, metavar="WORLD...", shell_complete=completing.worlds,
+    "--worlds", multiple=True, metavar="WORLD...", shell_complete=completers.worlds,
     help="Where to drive.  [PointGoal1 PointPush1 CarButton1]",
 )  # fmt: skip
 @click.option(
-    "--controllers", multiple=True, metavar="PERFORMANT SAFE", shell_complete=completing.controllers,
+    "--controllers", multiple=True, metavar="PERFORMANT SAFE", shell_complete=completers.controllers,
     help="Two other controllers, for a single world.  [the paper's pairs from the zoo]",
 )  # fmt: skip
 @click.option(
@@ -126,7 +126,7 @@ def reproduce(
 
 def _settings(worlds: tuple[str, ...], controllers: tuple[str, ...], options: dict[str, Any]) -> Settings:
     from blendctl.bandit.options import options_from
-    from blendctl.controllers.library import PAIRS
+    from blendctl.controllers.zoo import PAIRS
     from blendctl.experiments.protocol import AUTHORS, SCALES, Settings, pair_of
 
     names = worlds or tuple(PAIRS)
@@ -204,7 +204,7 @@ def _finish(reproduction: Reproduction, started: float) -> dict[str, Any]:
 
 def _called(spec: str) -> str:
     """Give what a controller is called in print."""
-    from blendctl.controllers.anywhere import short_name
+    from blendctl.controllers.resolve import short_name
 
     name = short_name(spec)
     first, dash, rest = name.partition("-")

@@ -8,7 +8,7 @@ import signal
 
 import click
 
-from blendctl.cli.completing import controllers, worlds
+from blendctl.cli.completers import controllers, worlds
 
 __all__ = ["serve"]
 
@@ -29,7 +29,7 @@ def serve(controller: str, world: str | None, address: str, no_token: bool) -> N
     The token is taken from the environment variable BLENDCTL_TOKEN; without one it is drawn, and printed.
     There is no encryption: beyond a trusted network, go through a tunnel.
     """
-    from blendctl.controllers.anywhere import TOKEN_VARIABLE, open_controller
+    from blendctl.controllers.resolve import TOKEN_VARIABLE, open_controller
     from blendctl.controllers.server import ControllerServer
 
     token = "" if no_token else os.environ.get(TOKEN_VARIABLE, "") or secrets.token_urlsafe(24)

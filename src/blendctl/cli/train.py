@@ -14,12 +14,12 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from blendctl.cli.completing import algorithms, worlds, zoo_controllers
+from blendctl.cli.completers import algorithms, worlds, zoo_controllers
 from blendctl.cli.output import progress_bar
 from blendctl.controllers import load, write_controller
 from blendctl.controllers.card import make_card
 from blendctl.controllers.evaluation import evaluate
-from blendctl.controllers.library import write_card
+from blendctl.controllers.zoo import write_card
 from blendctl.envs import find_task
 from blendctl.errors import InputError, StateError
 from blendctl.training.config import TRUST_REGION, TrainConfig, option_help, read_options

@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from blendctl.cli.completing import zoo_controllers
+from blendctl.cli.completers import zoo_controllers
 from blendctl.cli.output import json_option, progress_bar, table_console, write_json
 from blendctl.controllers import NetworkController, load, write_controller
-from blendctl.controllers.library import controller_file, ships, write_card
+from blendctl.controllers.zoo import controller_file, ships, write_card
 from blendctl.errors import FileFormatError, InputError
 from blendctl.training.context_config import ContextConfig
 

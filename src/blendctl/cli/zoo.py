@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from blendctl.cli.completing import zoo_controllers
+from blendctl.cli.completers import zoo_controllers
 from blendctl.cli.output import STDOUT, table_console, write_json
 from blendctl.controllers import load, zoo_names
 from blendctl.controllers.card import card_markdown
-from blendctl.controllers.library import add_to_zoo
+from blendctl.controllers.zoo import add_to_zoo
 from blendctl.errors import InputError
 
 __all__ = ["zoo"]

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 from blendctl.controllers.adapters import OnnxController, ScriptController, as_controller
 from blendctl.controllers.base import Controller, Critic, Predictor
 from blendctl.controllers.checkpoints import read_omnisafe, read_sb3
+from blendctl.controllers.controller_file import read_controller, write_controller
 from blendctl.controllers.encoding import Ahead, Encoding, Lidar, identity_encoding
-from blendctl.controllers.library import load, zoo_names
 from blendctl.controllers.network import ContextNetwork, NetworkController
 from blendctl.controllers.remote import RemoteController
-from blendctl.controllers.saved import read_controller, write_controller
 from blendctl.controllers.server import ControllerServer
+from blendctl.controllers.zoo import load, zoo_names
 
 if TYPE_CHECKING:
-    from blendctl.controllers.anywhere import open_controller
     from blendctl.controllers.classical import HeadingPID, PotentialField, PurePursuit, Stop
+    from blendctl.controllers.resolve import open_controller
 
 __all__ = [
     "Controller",
@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 _LATE = {  # they know the worlds, and load MuJoCo
-    "open_controller": "blendctl.controllers.anywhere",
+    "open_controller": "blendctl.controllers.resolve",
     "PurePursuit": "blendctl.controllers.classical",
     "PotentialField": "blendctl.controllers.classical",
     "HeadingPID": "blendctl.controllers.classical",

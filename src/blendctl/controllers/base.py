@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Controller", "Remembering", "Critic", "Predictor", "FloatArray"]
+__all__ = ["Controller", "Stateful", "Critic", "Predictor", "FloatArray"]
 
 FloatArray = NDArray[np.float64] | NDArray[np.float32]
 
@@ -16,7 +16,7 @@ FloatArray = NDArray[np.float64] | NDArray[np.float32]
 class Controller(Protocol):
     """Anything with `act`: the one method a controller must have.
 
-    One that remembers what it saw should be `Remembering` too.
+    One that remembers what it saw should be `Stateful` too.
     """
 
     def act(self, observation: ArrayLike, rng: np.random.Generator | None = None) -> NDArray[Any]:
@@ -27,7 +27,7 @@ class Controller(Protocol):
 
 
 @runtime_checkable
-class Remembering(Protocol):
+class Stateful(Protocol):
     """A controller that remembers what it saw, and is told where episodes end."""
 
     def reset(self) -> None:

@@ -16,11 +16,19 @@ from numpy.typing import ArrayLike, NDArray
 from blendctl.controllers.base import Controller
 from blendctl.controllers.encoding import OBJECT_VIEWS, Encoding, Lidar
 from blendctl.envs.catalog import find_task
-from blendctl.envs.plan import LIDAR_BINS
+from blendctl.envs.compiled_task import LIDAR_BINS
 from blendctl.envs.robots import ROBOT_PARTS
 from blendctl.errors import InputError, did_you_mean
 
-__all__ = ["CLASSICAL", "classical", "Stop", "PurePursuit", "HeadingPID", "PotentialField", "Senses"]
+__all__ = [
+    "CLASSICAL",
+    "classical",
+    "Stop",
+    "PurePursuit",
+    "HeadingPID",
+    "PotentialField",
+    "ObservationLayout",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -30,7 +38,7 @@ FORWARD, SIDE, YAW = 3, 4, 8  # velocimeter x and y, gyro z in the observation
 
 
 @dataclass(frozen=True)
-class Senses:
+class ObservationLayout:
     """What the observation of a world means: where each lidar lies, and how the robot steers."""
 
     world: str
@@ -39,7 +47,7 @@ class Senses:
     observation_size: int
 
     @classmethod
-    def of(cls, world: str) -> Senses:
+    def of(cls, world: str) -> ObservationLayout:
         """Derive it from what a world declares."""
         task = find_task(world)
         first = 24 if ROBOT_PARTS[task.robot].ball else 12
@@ -97,7 +105,7 @@ class _Classical(ABC):
     keeps_time = True
 
     def __init__(self, world: str, *, target: str = "goal") -> None:
-        self.senses = Senses.of(world)
+        self.senses = ObservationLayout.of(world)
         self.observation_size = self.senses.observation_size
         if target not in self.senses.rings:
             raise InputError(

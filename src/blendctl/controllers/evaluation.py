@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from blendctl.controllers.adapters import act_rows
-from blendctl.controllers.base import Controller, Remembering
+from blendctl.controllers.base import Controller, Stateful
 from blendctl.controllers.network import NetworkController
 from blendctl.envs import VectorWorld
 from blendctl.errors import InputError, StateError
@@ -107,7 +107,7 @@ def evaluate(
         worlds = VectorWorld(world, count, threads=threads, autoreset_mode=AutoresetMode.DISABLED)
         try:
             check_fits(controller, worlds)
-            if isinstance(controller, Remembering):
+            if isinstance(controller, Stateful):
                 controller.reset()  # what it remembers is of other episodes
             rng = None if deterministic else np.random.default_rng([seed, first])
             results.append(_episodes(controller, worlds, seed=seed + first, rng=rng, on_step=on_step))

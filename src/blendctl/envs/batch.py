@@ -11,15 +11,17 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from blendctl.envs.crew import Crew
+from blendctl.envs.compiled_task import SUBSTEPS, FloatArray, make_plan
 from blendctl.envs.kernels import DISABLED, BoolArray, Outcome, run_peeks, run_resets, run_steps
 from blendctl.envs.mersenne import seed_generator
-from blendctl.envs.plan import SUBSTEPS, FloatArray, make_plan
-from blendctl.envs.state import (
+from blendctl.envs.tasks import Task, check_count
+from blendctl.envs.thread_pool import Crew
+from blendctl.envs.world import build_model
+from blendctl.envs.world_state import (
     ENDED,
     RUNNING,
     UNBORN,
-    Worlds,
+    WorldState,
     check_world,
     copy_worlds,
     empty_worlds,
@@ -27,11 +29,9 @@ from blendctl.envs.state import (
     pack_world,
     unpack_world,
 )
-from blendctl.envs.tasks import Task, check_count
-from blendctl.envs.world import build_model
 from blendctl.errors import InputError, StateError
 
-__all__ = ["Batch", "Policy", "check_seed", "as_policies", "name_costs"]
+__all__ = ["WorldBatch", "Policy", "check_seed", "as_policies", "name_costs"]
 
 Policy = Callable[[FloatArray], ArrayLike]  # observations (n, obs) -> actions (n, act)
 
@@ -69,7 +69,7 @@ def _of_shape(wanted: tuple[int, ...], alternatives: bool) -> str:
     return f"actions of shape {('k', *wanted) if alternatives else wanted}".replace("'", "")
 
 
-class Batch:
+class WorldBatch:
     """Worlds of one task, their states in arrays, and the threads that run them."""
 
     def __init__(
@@ -110,7 +110,7 @@ class Batch:
         *,
         autoreset: int = DISABLED,
         substeps: int = SUBSTEPS,
-        worlds: Worlds | None = None,
+        worlds: WorldState | None = None,
     ) -> Outcome:
         """Advance by checked actions (n, act); other `worlds` of the same size may stand in for the batch's own."""
         out = self.blank_outcome()

@@ -8,16 +8,16 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from blendctl.envs.compiled_task import Plan
 from blendctl.envs.drawing import Picture
 from blendctl.envs.gl import open_context
 from blendctl.envs.kernels import load_world
 from blendctl.envs.palette import ROBOT, Color, kind_colors
 from blendctl.envs.physics import make_bench
-from blendctl.envs.plan import Plan
 from blendctl.envs.scene import Body, Scene
-from blendctl.envs.state import Worlds
 from blendctl.envs.tasks import Goal, Hazards, Task
 from blendctl.envs.world import model_xml
+from blendctl.envs.world_state import WorldState
 
 __all__ = ["Camera"]
 
@@ -48,7 +48,7 @@ class Camera:
         self._drawer: Any = mujoco.MjrContext(self._model, mujoco.mjtFontScale.mjFONTSCALE_100)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._drawer)
 
-    def draw(self, plan: Plan, worlds: Worlds, *, row: int, scene: Scene) -> Picture:
+    def draw(self, plan: Plan, worlds: WorldState, *, row: int, scene: Scene) -> Picture:
         """Draw one world, whose scene this is, as (height, width, 3) bytes of red, green, blue."""
         self._context.make_current()
         load_world(plan, self._bench, worlds, row)

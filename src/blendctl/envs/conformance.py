@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blendctl.envs.batch import Batch
+from blendctl.envs.batch import WorldBatch
 from blendctl.envs.catalog import find_task
+from blendctl.envs.compiled_task import LIDAR_BINS, SUBSTEPS, FloatArray
 from blendctl.envs.kernels import Outcome
-from blendctl.envs.plan import LIDAR_BINS, SUBSTEPS, FloatArray
 from blendctl.envs.recordings import Recording
-from blendctl.envs.state import RUNNING
+from blendctl.envs.world_state import RUNNING
 from blendctl.errors import FileFormatError
 
 __all__ = ["Logic", "Physics", "Report", "compare", "TOLERANCE"]
@@ -108,7 +108,7 @@ class Report:
 
 def compare(recording: Recording) -> Report:
     """Compare one world with its recording."""
-    batch = Batch(find_task(recording.name), recording.steps)
+    batch = WorldBatch(find_task(recording.name), recording.steps)
     try:
         _expect_same_kind(recording, batch)
         layout_mismatch = _layout_mismatch(recording)
@@ -126,7 +126,7 @@ def compare(recording: Recording) -> Report:
     )
 
 
-def _expect_same_kind(recording: Recording, batch: Batch) -> None:
+def _expect_same_kind(recording: Recording, batch: WorldBatch) -> None:
     """Refuse a recording whose numbers are not of the world that its name says."""
     worlds, costs = batch.worlds, len(recording.cost_names) + 1
     expected = {
@@ -152,7 +152,7 @@ def _expect_same_kind(recording: Recording, batch: Batch) -> None:
 def _layout_mismatch(recording: Recording) -> int:
     """Reset with the recorded seeds and count the episodes whose layout is not the same."""
     seeds = recording["ep_seed"]
-    batch = Batch(find_task(recording.name), len(seeds))
+    batch = WorldBatch(find_task(recording.name), len(seeds))
     for row, seed in enumerate(seeds):
         batch.seed(row, int(seed))
     batch.reset(np.ones(len(seeds), dtype=np.bool_))
@@ -168,7 +168,7 @@ def _layout_mismatch(recording: Recording) -> int:
     return int((~same).sum())
 
 
-def _set_worlds(recording: Recording, batch: Batch, rows: NDArray[np.int64]) -> None:
+def _set_worlds(recording: Recording, batch: WorldBatch, rows: NDArray[np.int64]) -> None:
     """Put row `rows[i]` of the recording into world i: physics from there, the task's memory from before the step."""
     worlds, before, episode = batch.worlds, recording.before, recording["step_episode"]
     worlds.qpos[:] = recording["row_qpos"][rows]
@@ -196,7 +196,7 @@ def _set_worlds(recording: Recording, batch: Batch, rows: NDArray[np.int64]) -> 
     worlds.pos[met, 0] = recording["goal_met_rng_pos"]
 
 
-def _wrong_costs(recording: Recording, batch: Batch, out: Outcome) -> BoolArray:
+def _wrong_costs(recording: Recording, batch: WorldBatch, out: Outcome) -> BoolArray:
     """Tell in which steps (steps,) any component of the cost differs from the recording."""
     columns = [recording.cost_names.index(name) for name in batch.task.cost_names]
     components = np.nan_to_num(recording["step_cost_components"][:, columns], nan=0.0)  # absent costs nothing
@@ -204,7 +204,7 @@ def _wrong_costs(recording: Recording, batch: Batch, out: Outcome) -> BoolArray:
     return wrong
 
 
-def _wrong_goals(recording: Recording, batch: Batch, out: Outcome) -> BoolArray:
+def _wrong_goals(recording: Recording, batch: WorldBatch, out: Outcome) -> BoolArray:
     """Tell in which steps (steps,) goal flag, next goal, its button or the timer differs from the recording."""
     after = recording.before + 1
     goal: BoolArray = out.goal_met != recording["step_goal_met"]
@@ -215,7 +215,7 @@ def _wrong_goals(recording: Recording, batch: Batch, out: Outcome) -> BoolArray:
     return goal
 
 
-def _compare_logic(recording: Recording, batch: Batch) -> Logic:
+def _compare_logic(recording: Recording, batch: WorldBatch) -> Logic:
     after = recording.before + 1
     _set_worlds(recording, batch, after)
     out = batch.step(recording["step_action"], substeps=0)
@@ -232,7 +232,7 @@ def _compare_logic(recording: Recording, batch: Batch) -> Logic:
     )
 
 
-def _compare_physics(recording: Recording, batch: Batch) -> tuple[Physics, Physics]:
+def _compare_physics(recording: Recording, batch: WorldBatch) -> tuple[Physics, Physics]:
     after = recording.before + 1
     _set_worlds(recording, batch, recording.before)
     out = batch.step(recording["step_action"], substeps=SUBSTEPS)

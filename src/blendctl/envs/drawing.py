@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl.compiled import compiled
+from blendctl.envs.compiled_task import FloatArray
 from blendctl.envs.palette import Color
-from blendctl.envs.plan import FloatArray
 
 __all__ = ["Drawing", "Point2", "Picture", "Canvas", "develop"]
 

@@ -12,11 +12,11 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from blendctl.compiled import compiled
+from blendctl.envs.compiled_task import BUTTON, FloatArray, IntArray, Plan
 from blendctl.envs.layout import draw_goal, sample_layout
 from blendctl.envs.mersenne import draw_double
-from blendctl.envs.physics import Bench, advance
-from blendctl.envs.plan import BUTTON, FloatArray, IntArray, Plan
-from blendctl.envs.scoring import (
+from blendctl.envs.physics import PhysicsSlot, advance
+from blendctl.envs.reward_cost import (
     BUTTON_REST,
     REWARD_LIMIT,
     count_costs,
@@ -25,7 +25,7 @@ from blendctl.envs.scoring import (
     observe,
     rate,
 )
-from blendctl.envs.state import ENDED, RUNNING, UNBORN, Worlds
+from blendctl.envs.world_state import ENDED, RUNNING, UNBORN, WorldState
 
 __all__ = ["Outcome", "load_world", "step_world", "run_resets", "run_steps", "run_peeks"]
 
@@ -62,7 +62,7 @@ claim = cast(Callable[[IntArray], int], intrinsic(_claim))
 
 
 @compiled
-def load_world(plan: Plan, bench: Bench, worlds: Worlds, w: int) -> None:
+def load_world(plan: Plan, bench: PhysicsSlot, worlds: WorldState, w: int) -> None:
     """Put world w on the bench: its state into the data, its layout into the model."""
     bench.qpos[:] = worlds.qpos[w]
     bench.qvel[:] = worlds.qvel[w]
@@ -91,7 +91,7 @@ def load_world(plan: Plan, bench: Bench, worlds: Worlds, w: int) -> None:
 
 
 @compiled
-def _store(bench: Bench, worlds: Worlds, w: int, time: float) -> None:
+def _store(bench: PhysicsSlot, worlds: WorldState, w: int, time: float) -> None:
     worlds.qpos[w] = bench.qpos
     worlds.qvel[w] = bench.qvel
     worlds.warmstart[w] = bench.warmstart
@@ -101,7 +101,7 @@ def _store(bench: Bench, worlds: Worlds, w: int, time: float) -> None:
 
 
 @compiled
-def _reset_world(plan: Plan, bench: Bench, worlds: Worlds, w: int) -> bool:
+def _reset_world(plan: Plan, bench: PhysicsSlot, worlds: WorldState, w: int) -> bool:
     """Begin an episode with a new layout; False if the objects do not fit into the extents."""
     xy = worlds.xy[w]
     rot = worlds.rot[w]
@@ -141,7 +141,7 @@ def _reset_world(plan: Plan, bench: Bench, worlds: Worlds, w: int) -> bool:
 
 
 @compiled
-def _replace_goal(plan: Plan, bench: Bench, worlds: Worlds, w: int) -> bool:
+def _replace_goal(plan: Plan, bench: PhysicsSlot, worlds: WorldState, w: int) -> bool:
     """Draw the next goal where it keeps out of everything as it stands now; False if there is no room."""
     now = worlds.xy[w].copy()
     now[0, 0] = bench.position[0]
@@ -164,7 +164,13 @@ def _replace_goal(plan: Plan, bench: Bench, worlds: Worlds, w: int) -> bool:
 
 @compiled
 def step_world(
-    plan: Plan, bench: Bench, worlds: Worlds, w: int, action: FloatArray, substeps: int, out: Outcome
+    plan: Plan,
+    bench: PhysicsSlot,
+    worlds: WorldState,
+    w: int,
+    action: FloatArray,
+    substeps: int,
+    out: Outcome,
 ) -> None:
     """Advance world w by an action (act,); row w of `out` starts as zeros."""
     load_world(plan, bench, worlds, w)
@@ -204,8 +210,8 @@ def step_world(
 @compiled
 def run_steps(
     plan: Plan,
-    bench: Bench,
-    worlds: Worlds,
+    bench: PhysicsSlot,
+    worlds: WorldState,
     actions: FloatArray,
     substeps: int,
     autoreset: int,
@@ -230,7 +236,9 @@ def run_steps(
 
 
 @compiled
-def run_resets(plan: Plan, bench: Bench, worlds: Worlds, mask: BoolArray, counter: IntArray) -> bool:
+def run_resets(
+    plan: Plan, bench: PhysicsSlot, worlds: WorldState, mask: BoolArray, counter: IntArray
+) -> bool:
     """Reset the masked worlds until none is left to claim; False if one found no layout."""
     fits = True
     w = claim(counter)
@@ -244,8 +252,8 @@ def run_resets(plan: Plan, bench: Bench, worlds: Worlds, mask: BoolArray, counte
 @compiled
 def run_peeks(
     plan: Plan,
-    bench: Bench,
-    worlds: Worlds,
+    bench: PhysicsSlot,
+    worlds: WorldState,
     actions: FloatArray,
     substeps: int,
     reward: FloatArray,

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from blendctl.compiled import compiled
+from blendctl.envs.compiled_task import BUTTON, FloatArray, Plan
 from blendctl.envs.mersenne import Position, Words, draw_below, draw_double
-from blendctl.envs.plan import BUTTON, FloatArray, Plan
 
 __all__ = ["sample_layout", "draw_goal", "MAX_LAYOUTS"]
 

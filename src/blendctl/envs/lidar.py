@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from blendctl.compiled import compiled
-from blendctl.envs.plan import LIDAR_BINS, FloatArray
+from blendctl.envs.compiled_task import LIDAR_BINS, FloatArray
 
 __all__ = ["see", "LIDAR_RANGE"]
 

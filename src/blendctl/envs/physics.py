@@ -30,9 +30,9 @@ import numpy as np
 from numba.core import types
 
 from blendctl.compiled import compiled
-from blendctl.envs.plan import FloatArray, Plan
+from blendctl.envs.compiled_task import FloatArray, Plan
 
-__all__ = ["Bench", "make_bench", "advance"]
+__all__ = ["PhysicsSlot", "make_bench", "advance"]
 
 
 def _load_library() -> None:
@@ -57,7 +57,7 @@ HOVER = 0.1  # m, how far gremlins are lifted above their start
 LARGEST = 1e10  # beyond this MuJoCo itself calls a state bad
 
 
-class Bench(NamedTuple):
+class PhysicsSlot(NamedTuple):
     """One thread's work bench: a model and data of its own, with views into their memory.
 
     Worlds are put on it one after the other; nothing of a world stays behind.
@@ -78,12 +78,12 @@ class Bench(NamedTuple):
     eq_data: FloatArray  # (neq, 11) in the model
 
 
-def make_bench(model: mujoco.MjModel) -> tuple[Bench, tuple[mujoco.MjModel, mujoco.MjData]]:
+def make_bench(model: mujoco.MjModel) -> tuple[PhysicsSlot, tuple[mujoco.MjModel, mujoco.MjData]]:
     """Copy the model and lay out a bench; the second value owns the memory and must outlive the first."""
     own = model.__copy__()
     data = mujoco.MjData(own)
     agent = own.body("agent").id
-    bench = Bench(
+    bench = PhysicsSlot(
         model=int(own._address),
         data=int(data._address),
         qpos=data.qpos,
@@ -111,7 +111,7 @@ def sane(values: FloatArray) -> bool:
 
 
 @compiled
-def _set_gremlins(bench: Bench, plan: Plan, time: float) -> None:
+def _set_gremlins(bench: PhysicsSlot, plan: Plan, time: float) -> None:
     x = math.sin(time)
     y = math.cos(time)
     for i in range(plan.travel.shape[0]):
@@ -121,7 +121,7 @@ def _set_gremlins(bench: Bench, plan: Plan, time: float) -> None:
 
 
 @compiled
-def advance(bench: Bench, plan: Plan, time: float, substeps: int) -> float:
+def advance(bench: PhysicsSlot, plan: Plan, time: float, substeps: int) -> float:
     """Run the sub-steps and the closing forward pass; the new time, or NaN if the state went bad.
 
     Sensors are computed in the closing pass only. The gremlins' target moves before every sub-step.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from blendctl.envs.plan import BUTTON, LIDAR_BINS, FloatArray, Plan
-from blendctl.envs.state import Worlds
+from blendctl.envs.compiled_task import BUTTON, LIDAR_BINS, FloatArray, Plan
 from blendctl.envs.tasks import Goal, Hazards, Objects, Task
+from blendctl.envs.world_state import WorldState
 
 __all__ = ["Scene", "Body", "read_scene"]
 
@@ -45,7 +45,7 @@ class Scene:
     steps: int  # since the episode began
 
 
-def read_scene(task: Task, plan: Plan, worlds: Worlds, row: int) -> Scene:
+def read_scene(task: Task, plan: Plan, worlds: WorldState, row: int) -> Scene:
     """Read one world's scene."""
     qpos, bodies, item = worlds.qpos[row], [], 0
     for kind in task.objects:

@@ -9,15 +9,15 @@ import gymnasium
 import numpy as np
 from numpy.typing import ArrayLike
 
-from blendctl.envs.batch import Batch, Policy, as_policies, check_seed, name_costs
+from blendctl.envs.batch import Policy, WorldBatch, as_policies, check_seed, name_costs
 from blendctl.envs.catalog import as_task
+from blendctl.envs.compiled_task import FloatArray
 from blendctl.envs.drawing import Picture
-from blendctl.envs.plan import FloatArray
 from blendctl.envs.scene import Scene, read_scene
 from blendctl.envs.spaces import action_space, observation_space
-from blendctl.envs.state import UNBORN
 from blendctl.envs.tasks import Task
 from blendctl.envs.view import RenderMetadata, View, Window
+from blendctl.envs.world_state import UNBORN
 
 __all__ = ["SingleWorld"]
 
@@ -46,7 +46,7 @@ class SingleWorld(gymnasium.Env[FloatArray, FloatArray]):
     ) -> None:
         self.task = as_task(task)
         self.window = None if render_mode is None else Window(render_mode, self.task, view=view)
-        self.batch = Batch(self.task, 1, threads=1, max_steps=max_episode_steps)
+        self.batch = WorldBatch(self.task, 1, threads=1, max_steps=max_episode_steps)
         self.render_mode = render_mode
         self.observation_space = observation_space(self.batch.plan)
         self.action_space = action_space(self.batch.act_size)

@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 from gymnasium.spaces import Box, Space
 
-from blendctl.envs.plan import LIDAR_BINS, FloatArray, Plan
+from blendctl.envs.compiled_task import LIDAR_BINS, FloatArray, Plan
 
 __all__ = ["observation_space", "action_space"]
 

@@ -11,16 +11,16 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike
 
-from blendctl.envs.batch import Batch, Policy, as_policies, check_seed, name_costs
+from blendctl.envs.batch import Policy, WorldBatch, as_policies, check_seed, name_costs
 from blendctl.envs.catalog import as_task
+from blendctl.envs.compiled_task import FloatArray
 from blendctl.envs.drawing import Picture
 from blendctl.envs.kernels import DISABLED, NEXT_STEP, SAME_STEP, BoolArray, Outcome
-from blendctl.envs.plan import FloatArray
 from blendctl.envs.scene import Scene, read_scene
 from blendctl.envs.spaces import action_space, observation_space
-from blendctl.envs.state import ENDED, UNBORN
 from blendctl.envs.tasks import Task
 from blendctl.envs.view import RENDER_MODES, View, Window, frames_per_second
+from blendctl.envs.world_state import ENDED, UNBORN
 from blendctl.errors import InputError, did_you_mean
 
 __all__ = ["VectorWorld"]
@@ -55,7 +55,7 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
         self.task = as_task(task)
         self.window = None if render_mode is None else Window(render_mode, self.task, view=view)
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
-        self.batch = Batch(self.task, num_envs, threads=threads, max_steps=max_episode_steps)
+        self.batch = WorldBatch(self.task, num_envs, threads=threads, max_steps=max_episode_steps)
         self.num_envs = num_envs
         self.render_mode = render_mode
         self.metadata = {

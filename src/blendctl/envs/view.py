@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from blendctl.envs.compiled_task import SUBSTEPS, Plan
 from blendctl.envs.drawing import Picture, Point2
 from blendctl.envs.gl import explain_missing, find_backend
-from blendctl.envs.plan import SUBSTEPS, Plan
 from blendctl.envs.scene import read_scene
-from blendctl.envs.state import Worlds
 from blendctl.envs.tasks import Task
 from blendctl.envs.topdown import TopDown
+from blendctl.envs.world_state import WorldState
 from blendctl.errors import InputError, StateError, did_you_mean
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Window:
         self._camera: Camera | None = None
         self._trails: dict[int, tuple[int, deque[Point2]]] = {}  # row -> steps at the last picture, places
 
-    def picture(self, plan: Plan, worlds: Worlds, *, row: int) -> Picture:
+    def picture(self, plan: Plan, worlds: WorldState, *, row: int) -> Picture:
         """Draw one world as (height, width, 3) bytes of red, green, blue."""
         scene, view = read_scene(self.task, plan, worlds, row), self.view
         if self.mode == "rgb_array":

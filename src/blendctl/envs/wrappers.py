@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 from numpy.typing import ArrayLike
 
-from blendctl.envs.plan import FloatArray
+from blendctl.envs.compiled_task import FloatArray
 
 __all__ = ["CostInStep"]
 

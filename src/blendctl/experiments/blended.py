@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from blendctl.bandit import BlendingBandit
 from blendctl.blender import Blender, Record, Recorder, run
+from blendctl.blender.compiled_loop import CompiledLoop, Stages
 from blendctl.controllers import open_controller
 from blendctl.envs import SingleWorld
 from blendctl.errors import InputError, StateError
-from blendctl.experiments.express import Express, Stages
 from blendctl.experiments.scores import Moments, score
 from blendctl.experiments.units import Result, unit_kind
 
@@ -42,10 +42,10 @@ def blended(parameters: Mapping[str, Any], before: Result | None) -> Result:
     seeds = range(int(parameters["first_seed"]), int(parameters["first_seed"]) + int(parameters["episodes"]))
     ways = [drive_plainly]
     if parameters["features"] == "predictions" and parameters["context"] == "current":
-        ways.insert(0, drive_express)  # if it cannot, the other one can
+        ways.insert(0, drive_compiled)  # if it cannot, the other one can
     for drive in ways:
         blender = make_blender(parameters, before)
-        gather = Gather(blender)
+        gather = EpisodeAggregator(blender)
         with (
             closing(SingleWorld(str(parameters["world"]), max_episode_steps=parameters.get("steps"))) as env,
             blender,
@@ -88,11 +88,11 @@ def make_blender(
     )
 
 
-def drive_express(env: SingleWorld, blender: Blender, gather: Gather, seeds: range) -> bool:
+def drive_compiled(env: SingleWorld, blender: Blender, gather: EpisodeAggregator, seeds: range) -> bool:
     """Drive in compiled loops; False if that cannot be done, and nothing of it may be used then."""
-    if not Express.fits(env, blender):
+    if not CompiledLoop.fits(env, blender):
         return False
-    with Express(env, blender) as express:
+    with CompiledLoop(env, blender) as express:
         for seed in seeds:
             stages = express.episode(seed)
             if stages is None:
@@ -101,14 +101,14 @@ def drive_express(env: SingleWorld, blender: Blender, gather: Gather, seeds: ran
     return True
 
 
-def drive_plainly(env: SingleWorld, blender: Blender, gather: Gather, seeds: range) -> bool:
+def drive_plainly(env: SingleWorld, blender: Blender, gather: EpisodeAggregator, seeds: range) -> bool:
     """Drive as everyone does."""
     for record in run(env, blender, episodes=len(seeds), seed=seeds.start, counterfactual=True):
         gather.add(record)
     return True
 
 
-class Gather:
+class EpisodeAggregator:
     """Add up a drive by episode, a thousand stages at a time: a control loop should not wait for its statistics."""
 
     def __init__(self, blender: Blender) -> None:

@@ -13,12 +13,12 @@ from blendctl.envs import find_task
 from blendctl.envs.batch import LARGEST_SEED
 from blendctl.envs.catalog import short_name
 from blendctl.errors import InputError
+from blendctl.experiments.comparison_units import EPISODES, TRAIN
 from blendctl.experiments.engines import Finished
-from blendctl.experiments.rivals.methods import METHODS, Method, find_method, with_values
-from blendctl.experiments.rivals.units import EPISODES, TRAIN
 from blendctl.experiments.units import Unit, controller_digest
+from blendctl.switches.methods import METHODS, Method, find_method, with_values
 
-__all__ = ["Comparison", "Piece", "COLUMNS", "ALONE"]
+__all__ = ["Comparison", "ComparisonUnit", "COLUMNS", "ALONE"]
 
 ALONE = ("performant", "safe")  # the methods that define the corner: they always run
 TRAINING_SEEDS = 2**31  # how far the layouts of offline training lie from those of the comparison
@@ -41,7 +41,7 @@ COLUMNS = pa.schema(
 
 
 @dataclass(frozen=True)
-class Piece:
+class ComparisonUnit:
     """One unit of a comparison, and what it is about."""
 
     unit: Unit
@@ -104,24 +104,24 @@ class Comparison:
         """Give the methods by name, with their parameters as set."""
         return {name: with_values(METHODS[name], self.values.get(name, {})) for name in self.methods}
 
-    def pieces(self) -> list[Piece]:
+    def pieces(self) -> list[ComparisonUnit]:
         """Cut the comparison into units: what defines the score, trainings, then the longest first."""
-        alone: list[Piece] = []
-        trainings: list[Piece] = []
-        heavy: list[Piece] = []
-        light: list[Piece] = []
+        alone: list[ComparisonUnit] = []
+        trainings: list[ComparisonUnit] = []
+        heavy: list[ComparisonUnit] = []
+        light: list[ComparisonUnit] = []
         for method in self.table_of_methods().values():
             for number, setting in enumerate(method.settings):
                 after = self._training(setting) if method.trained else None
                 if after is not None:
-                    trainings.append(Piece(after, method.name, -1, 0))
+                    trainings.append(ComparisonUnit(after, method.name, -1, 0))
                 kind = alone if method.name in ALONE else heavy if method.heavy else light
                 kind.extend(self._blocks(method, number, setting, after))
         return [*alone, *trainings, *heavy, *light]
 
     def _blocks(
         self, method: Method, number: int, setting: Mapping[str, Any], after: Unit | None
-    ) -> Iterable[Piece]:
+    ) -> Iterable[ComparisonUnit]:
         for first in range(0, self.episodes, self.block):
             count = min(self.block, self.episodes - first)
             told = self._common() | {
@@ -131,7 +131,7 @@ class Comparison:
                 "count": count,
                 "judge_every": self.judge_every,
             }
-            yield Piece(Unit(EPISODES, told, after=after), method.name, number, count)
+            yield ComparisonUnit(Unit(EPISODES, told, after=after), method.name, number, count)
 
     def _training(self, setting: Mapping[str, Any]) -> Unit:
         seed = (self.seed + TRAINING_SEEDS) % (LARGEST_SEED - ROOM)
@@ -150,7 +150,7 @@ class Comparison:
         values = {name: given for name, given in self.values.items() if find_method(name).name in whole}
         return replace(self, methods=whole, values=values)
 
-    def rows(self, pieces: Sequence[Piece], finished: Iterable[Finished]) -> pa.Table:
+    def rows(self, pieces: Sequence[ComparisonUnit], finished: Iterable[Finished]) -> pa.Table:
         """Give the table of all episodes: a row per method, setting and episode, in that order."""
         results = {done.unit.key: done.result for done in finished}
         methods = self.table_of_methods()

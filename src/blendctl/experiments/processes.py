@@ -74,7 +74,7 @@ class _Worker:
             answer = pipe.recv()
             assert isinstance(answer, Answer)
         except (EOFError, OSError):
-            words = self._obituary()
+            words = self._exit_reason()
             self.stop()
             return Answer(number, "lost", words=words)
         self.task = None
@@ -89,7 +89,7 @@ class _Worker:
         theirs.close()
         self._process = process
 
-    def _obituary(self) -> str:
+    def _exit_reason(self) -> str:
         process = self._process
         if process is None:
             return "its worker vanished"

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from blendctl.controllers import Controller, open_controller, zoo_names
-from blendctl.controllers.library import PAIRS
+from blendctl.controllers.zoo import PAIRS
 from blendctl.envs.catalog import find_task, short_name
 from blendctl.errors import InputError, did_you_mean
 from blendctl.experiments.units import Unit, controller_digest
@@ -28,7 +28,7 @@ __all__ = [
     "PAPER_MILLISECONDS",
     "AUTHORS",
     "Settings",
-    "Place",
+    "UnitLocation",
     "first_seed",
     "noise_seed",
     "pair_of",
@@ -99,7 +99,7 @@ class Settings:
         return {name: getattr(self, name) for name in names} | {"options": dict(self.options)}
 
 
-class Place(NamedTuple):
+class UnitLocation(NamedTuple):
     """Where a unit belongs."""
 
     world: str
@@ -176,16 +176,16 @@ def _expect_fit(controller: Controller, worlds: Any) -> None:
         )
 
 
-def plan(settings: Settings) -> tuple[list[Unit], dict[str, list[Place]]]:
+def plan(settings: Settings) -> tuple[list[Unit], dict[str, list[UnitLocation]]]:
     """Cut the experiment into units; the chains come first, as nothing else is as long. Also give where units belong.
 
     Alone and random units are independent of each other; blended ones follow each other along a trace. Random switching
     runs at the first ten data points and at every tenth after them.
     """
     units: list[Unit] = []
-    places: dict[str, list[Place]] = {}
+    places: dict[str, list[UnitLocation]] = {}
 
-    def add(unit: Unit, place: Place) -> Unit:
+    def add(unit: Unit, place: UnitLocation) -> Unit:
         units.append(unit)
         places.setdefault(unit.key, []).append(place)
         return unit
@@ -196,7 +196,7 @@ def plan(settings: Settings) -> tuple[list[Unit], dict[str, list[Place]]]:
             for point in range(settings.data_points):
                 before = add(
                     _blended(settings, world, pair, trace, point, before),
-                    Place(world, trace, "blended", point),
+                    UnitLocation(world, trace, "blended", point),
                 )
     for point in range(settings.data_points):
         for world, pair in settings.worlds.items():
@@ -208,7 +208,7 @@ def plan(settings: Settings) -> tuple[list[Unit], dict[str, list[Place]]]:
                     unit = Unit(
                         "blendctl.experiments.lockstep:lockstep", common | {"controllers": list(team)}
                     )
-                    add(unit, Place(world, trace, role, point))
+                    add(unit, UnitLocation(world, trace, role, point))
     return units, places
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from blendctl.experiments.engines import Event, run_units
-from blendctl.experiments.protocol import PAPER_MILLISECONDS, Place, Settings, plan
+from blendctl.experiments.protocol import PAPER_MILLISECONDS, Settings, UnitLocation, plan
 from blendctl.experiments.store import Store
 from blendctl.experiments.tables import Tables, as_parquet
 from blendctl.experiments.verdict import verdict
@@ -25,7 +25,7 @@ SHARE = (
 class Update:
     """A data point that has just been finished, or was before."""
 
-    places: list[Place]
+    places: list[UnitLocation]
     return_mean: float
     cost_mean: float
     stored: bool

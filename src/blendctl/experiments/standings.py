@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from blendctl.controllers.evaluation import interval95
 from blendctl.experiments.compare import ALONE, Comparison
 from blendctl.experiments.corner import Corner, score_episodes
-from blendctl.experiments.rivals.methods import Method
+from blendctl.switches.methods import Method
 
 __all__ = ["standings", "mark_shown", "Sample"]
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from blendctl.controllers.evaluation import interval95
-from blendctl.experiments.protocol import ROLES, Place, Settings, first_seed
+from blendctl.experiments.protocol import ROLES, Settings, UnitLocation, first_seed
 from blendctl.experiments.scores import Moments
 from blendctl.experiments.units import Result
 
@@ -70,10 +70,10 @@ class Tables:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._results: dict[Place, Result] = {}
-        self._episodes: dict[Place, pa.Table] = {}
+        self._results: dict[UnitLocation, Result] = {}
+        self._episodes: dict[UnitLocation, pa.Table] = {}
 
-    def add(self, places: Iterable[Place], result: Result) -> None:
+    def add(self, places: Iterable[UnitLocation], result: Result) -> None:
         """Take a unit's result."""
         for place in places:
             first = first_seed(self.settings.seed, place.trace, place.data_point)
@@ -84,10 +84,10 @@ class Tables:
             self._results[place] = result
             self._episodes[place] = pa.Table.from_pylist(rows, schema=EPISODES)
 
-    def _sorted(self) -> list[tuple[Place, Result]]:
+    def _sorted(self) -> list[tuple[UnitLocation, Result]]:
         worlds = list(self.settings.worlds)
 
-        def order(item: tuple[Place, Result]) -> tuple[int, int, int, int]:
+        def order(item: tuple[UnitLocation, Result]) -> tuple[int, int, int, int]:
             place = item[0]
             return worlds.index(place.world), place.trace, ROLES.index(place.role), place.data_point
 

@@ -126,7 +126,7 @@ def _function(kind: str) -> Any:
 
 def controller_digest(spec: str) -> str:
     """Digest the file behind a controller's name; what has no file (classical, remote) is told by its name alone."""
-    from blendctl.controllers.library import controller_file
+    from blendctl.controllers.zoo import controller_file
 
     path = Path(spec)
     if ":" in spec and not path.is_file():
@@ -145,7 +145,7 @@ def controller_digest(spec: str) -> str:
 
 def _whole_path(spec: str) -> str:
     """Make a file's path absolute; names from the zoo, addresses and modules stay as they are."""
-    from blendctl.controllers.library import zoo_names
+    from blendctl.controllers.zoo import zoo_names
 
     file, colon, name = spec.rpartition(":")
     if colon and Path(file).is_file():

@@ -1,9 +1,9 @@
 """The context psi: what is known, before acting, of what each controller's action will bring."""
 
 from blendctl.features.base import BoundFeature, Custom, Feature, OneHot, Scaled, Stack, Unit
-from blendctl.features.choice import as_feature, default_feature
 from blendctl.features.online import OnlineLinear
 from blendctl.features.predictions import Critics, Predictions
+from blendctl.features.registry import as_feature, default_feature
 
 __all__ = [
     "Feature",

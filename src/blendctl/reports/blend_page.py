@@ -1,4 +1,4 @@
-"""Gather everything that the page of a blend shows, as JSON data."""
+"""Collect everything that the page of a blend shows, as JSON data."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 
 from blendctl.controllers.evaluation import interval95
-from blendctl.reports.cautions import cautions_of
+from blendctl.reports.binary_columns import Packer
+from blendctl.reports.blend_verdict import verdict_of
 from blendctl.reports.charts import charts_of_drive, true_loss
-from blendctl.reports.drive import Drive, read_drive, read_places
-from blendctl.reports.folder import Folder
-from blendctl.reports.packing import Packer
+from blendctl.reports.page_warnings import cautions_of
 from blendctl.reports.replay import costliest_moments, episode_sums, pack_replay
-from blendctl.reports.verdict import verdict_of
+from blendctl.reports.run_data import Drive, read_drive, read_places
+from blendctl.reports.run_dir import Folder
 
 __all__ = ["blend_page", "table_row"]
 
 
 def blend_page(folder: Folder, *, replays: int) -> dict[str, Any]:
-    """Gather the data of a page from the output of `blendctl blend`, whole or not; replay so many episodes."""
+    """Collect the data of a page from the output of `blendctl blend`, whole or not; replay so many episodes."""
     drive, places = read_drive(folder.record), read_places(folder.track)
     banner = list(folder.missing)
     for what, found in (("record", drive), ("track", places)):

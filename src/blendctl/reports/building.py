@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from blendctl.reports.blend_page import blend_page
-from blendctl.reports.folder import look_into
-from blendctl.reports.page_file import page_html
+from blendctl.reports.html import page_html
 from blendctl.reports.reproduce_page import reproduce_page
+from blendctl.reports.run_dir import look_into
 
 __all__ = ["build_report"]
 

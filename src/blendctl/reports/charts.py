@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blendctl.reports.drive import Drive, Places
+from blendctl.reports.run_data import Drive, Places
 
 __all__ = ["charts_of_drive", "true_loss", "thin", "chart", "series"]
 

@@ -93,7 +93,7 @@ def _unit(table: pa.Table) -> tuple[float, str]:
 
 
 def curve(table: pa.Table, role: str, name: str) -> Curve:
-    """Gather a role's data points over all traces."""
+    """Collect a role's data points over all traces."""
     rows = table.filter(pc.field("role") == role)
     mean_column = name if name in rows.column_names else f"{name}_mean"
     point, x = rows["data_point"].to_numpy(), rows["interactions"].to_numpy()

@@ -14,10 +14,10 @@ from typing import Any
 
 from blendctl.blender import Record
 from blendctl.errors import InputError
+from blendctl.reports.binary_columns import as_script_text
+from blendctl.reports.html import page_html
 from blendctl.reports.live_rows import LiveRows
-from blendctl.reports.packing import as_script_text
-from blendctl.reports.page_file import page_html
-from blendctl.reports.track import Tracker
+from blendctl.reports.pose_recorder import Tracker
 
 __all__ = ["LiveView"]
 

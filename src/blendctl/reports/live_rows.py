@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from blendctl.blender import Record
-from blendctl.reports.track import Track
+from blendctl.reports.pose_recorder import Track
 
 __all__ = ["LiveRows"]
 

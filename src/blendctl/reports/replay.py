@@ -1,4 +1,4 @@
-"""Gather what a replay shows of each episode: every stage, every pose, and why."""
+"""Collect what a replay shows of each episode: every stage, every pose, and why."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blendctl.reports.drive import Drive, Places
-from blendctl.reports.packing import Packer
+from blendctl.reports.binary_columns import Packer
+from blendctl.reports.run_data import Drive, Places
 
 __all__ = ["pack_replay", "costliest_moments", "episode_sums"]
 

@@ -1,4 +1,4 @@
-"""Gather everything that the page of a reproduction shows, as JSON data."""
+"""Collect everything that the page of a reproduction shows, as JSON data."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from blendctl.errors import FileFormatError
+from blendctl.experiments.rerun import drive_again
 from blendctl.experiments.tables import EPISODES, POINTS
 from blendctl.experiments.verdict import in_words, known_mean, verdict
-from blendctl.reports.again import drive_again
-from blendctl.reports.cautions import FEW, LOW
+from blendctl.reports.binary_columns import Packer
 from blendctl.reports.charts import chart, series
 from blendctl.reports.figure import Curve, curve
-from blendctl.reports.folder import Folder
-from blendctl.reports.packing import Packer
+from blendctl.reports.page_warnings import FEW, LOW
 from blendctl.reports.replay import costliest_moments, episode_sums, pack_replay
+from blendctl.reports.run_dir import Folder
 
 __all__ = ["reproduce_page"]
 
@@ -37,7 +37,7 @@ Rows = list[dict[str, Any]]
 
 
 def reproduce_page(folder: Folder, *, replays: int) -> dict[str, Any]:
-    """Gather the data of a page from the output of `blendctl reproduce`, finished or not; replay so many episodes."""
+    """Collect the data of a page from the output of `blendctl reproduce`, finished or not; replay so many episodes."""
     points = _read(folder.path / "points.parquet", POINTS)
     episodes = _read(folder.path / "episodes.parquet", EPISODES)
     found = verdict(episodes, points) or {w: told for w, told in folder.summary.items() if "claims" in told}

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
+from blendctl.training.collector import RolloutBatch
 from blendctl.training.config import TrainConfig
 from blendctl.training.policy import Policy
-from blendctl.training.rollout import Batch
 
 __all__ = ["Algorithm", "Metrics", "optimiser_tensors", "restore_optimiser"]
 
@@ -23,7 +23,7 @@ class Algorithm(Protocol):
     config: TrainConfig
     optimisers: dict[str, torch.optim.Adam]
 
-    def update(self, batch: Batch, rng: np.random.Generator) -> Metrics:
+    def update(self, batch: RolloutBatch, rng: np.random.Generator) -> Metrics:
         """Improve policy and critics from one rollout; give what to log."""
 
     def state(self) -> dict[str, Any]:

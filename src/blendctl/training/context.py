@@ -15,9 +15,9 @@ from blendctl.controllers import ContextNetwork, NetworkController
 from blendctl.errors import InputError, StateError
 from blendctl.training.context_config import ContextConfig
 from blendctl.training.context_data import Drives, collect, sums_ahead
+from blendctl.training.encodings import Views, views_of
 from blendctl.training.policy import mlp, to_dense
 from blendctl.training.trainer import make_worlds
-from blendctl.training.views import Views, views_of
 
 __all__ = ["ContextConfig", "train_contexts", "fit_context", "r_squared", "Rows"]
 

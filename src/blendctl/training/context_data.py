@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from blendctl.controllers import NetworkController
 from blendctl.errors import InputError
-from blendctl.training.rollout import Worlds
+from blendctl.training.collector import VectorEnvironment
 
 __all__ = ["Drives", "collect", "sums_ahead"]
 
@@ -30,7 +30,7 @@ class Drives:
 
 
 def collect(
-    worlds: Worlds,
+    worlds: VectorEnvironment,
     controllers: Sequence[NetworkController],
     *,
     steps: int,

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 
 from blendctl.training.algorithm import Metrics
-from blendctl.training.clipped import standardised
+from blendctl.training.collector import RolloutBatch
 from blendctl.training.config import TrainConfig
 from blendctl.training.critics import fit_critics
 from blendctl.training.dual import solve_dual
 from blendctl.training.policy import Policy
-from blendctl.training.rollout import Batch
+from blendctl.training.ppo_update import standardised
 from blendctl.training.trust_region import (
     conjugate_gradient,
     fisher_product,
@@ -38,7 +38,7 @@ class CPO:
         self.margin = 0.0  # cost per episode by which the limit is tightened
         self.recovering = False  # whether the latest step could do no more against the cost
 
-    def update(self, batch: Batch, rng: np.random.Generator) -> Metrics:
+    def update(self, batch: RolloutBatch, rng: np.random.Generator) -> Metrics:
         """Improve policy and critics from one rollout."""
         moved = self.constrained_step(batch)
         fitted = fit_critics(
@@ -46,7 +46,7 @@ class CPO:
         )
         return moved | fitted
 
-    def constrained_step(self, batch: Batch) -> Metrics:
+    def constrained_step(self, batch: RolloutBatch) -> Metrics:
         """Solve the quadratic model of the constrained problem, then search along its solution."""
         policy, config = self.policy, self.config
         gain = standardised(batch.advantages)

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 
 from blendctl.training.algorithm import Metrics
+from blendctl.training.collector import RolloutBatch
 from blendctl.training.config import TrainConfig
 from blendctl.training.policy import Policy
-from blendctl.training.rollout import Batch
 
 __all__ = ["fit_critics", "minibatches", "explained"]
 
@@ -23,7 +23,7 @@ def fit_critics(
     policy: Policy,
     optimiser: torch.optim.Adam,
     *,
-    batch: Batch,
+    batch: RolloutBatch,
     config: TrainConfig,
     rng: np.random.Generator,
 ) -> Metrics:

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 
 from blendctl.training.algorithm import Metrics
-from blendctl.training.clipped import clipped_steps, standardised
+from blendctl.training.collector import RolloutBatch
 from blendctl.training.config import TrainConfig
 from blendctl.training.critics import fit_critics
 from blendctl.training.policy import Policy
-from blendctl.training.rollout import Batch
+from blendctl.training.ppo_update import clipped_steps, standardised
 
 __all__ = ["PPO"]
 
@@ -28,7 +28,7 @@ class PPO:
             "critics": torch.optim.Adam(policy.value_parameters(), lr=config.value_lr, eps=1e-5),
         }
 
-    def update(self, batch: Batch, rng: np.random.Generator) -> Metrics:
+    def update(self, batch: RolloutBatch, rng: np.random.Generator) -> Metrics:
         """Improve policy and critics from one rollout."""
         gain = standardised(batch.advantages)
         moved = clipped_steps(

@@ -16,15 +16,15 @@ from blendctl.controllers.encoding import Encoding
 from blendctl.envs import VectorWorld, find_task
 from blendctl.errors import StateError
 from blendctl.training.algorithm import Algorithm, Metrics, optimiser_tensors, restore_optimiser
+from blendctl.training.collector import RolloutCollector, VectorEnvironment
 from blendctl.training.config import TrainConfig
 from blendctl.training.cpo import CPO
+from blendctl.training.encodings import views_of
 from blendctl.training.policy import Policy
 from blendctl.training.ppo import PPO
 from blendctl.training.ppo_lagrangian import PPOLagrangian
-from blendctl.training.rollout import Driver, Worlds
 from blendctl.training.trpo import TRPO
 from blendctl.training.trpo_lagrangian import TRPOLagrangian
-from blendctl.training.views import views_of
 
 __all__ = ["Trainer", "Record", "make_worlds"]
 
@@ -72,7 +72,7 @@ class Trainer:
         self,
         config: TrainConfig,
         *,
-        worlds: Worlds | None = None,
+        worlds: VectorEnvironment | None = None,
         encoding: Encoding | None = None,
         action_size: int = 2,
         episode_length: int | None = None,
@@ -81,7 +81,7 @@ class Trainer:
         self.config = config
         torch.set_num_threads(config.threads)
         encoding = encoding or views_of(config.world, encoding=config.encoding).policy
-        self.worlds: Worlds = worlds or make_worlds(
+        self.worlds: VectorEnvironment = worlds or make_worlds(
             config.world, count=config.worlds, threads=config.threads, episode=config.episode or None
         )
         self.policy = Policy(
@@ -95,7 +95,7 @@ class Trainer:
             self.policy.copy_from(start_from)
         self.algorithm = BUILDERS[config.algo](self.policy, config)  # type: ignore[call-arg]  # a protocol has no init
         length = episode_length or find_task(config.world).max_episode_steps
-        self.driver = Driver(
+        self.driver = RolloutCollector(
             self.worlds, self.policy, episode_length=length, cut=config.episode or None, seed=config.seed
         )
         self.rng = np.random.default_rng([config.seed, 2])  # minibatches

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from blendctl.training.algorithm import Metrics
-from blendctl.training.clipped import standardised
+from blendctl.training.collector import RolloutBatch
 from blendctl.training.config import TrainConfig
 from blendctl.training.critics import fit_critics
 from blendctl.training.policy import Policy
-from blendctl.training.rollout import Batch
+from blendctl.training.ppo_update import standardised
 from blendctl.training.trust_region import (
     conjugate_gradient,
     fisher_product,
@@ -36,7 +36,7 @@ class TRPO:
             "critics": torch.optim.Adam(policy.value_parameters(), lr=config.value_lr, eps=1e-5)
         }
 
-    def update(self, batch: Batch, rng: np.random.Generator) -> Metrics:
+    def update(self, batch: RolloutBatch, rng: np.random.Generator) -> Metrics:
         """Improve policy and critics from one rollout."""
         moved = natural_step(self.policy, batch, gain=standardised(batch.advantages), config=self.config)
         fitted = fit_critics(
@@ -52,7 +52,7 @@ class TRPO:
         """Continue from `state`: nothing to do."""
 
 
-def natural_step(policy: Policy, batch: Batch, *, gain: Tensor, config: TrainConfig) -> Metrics:
+def natural_step(policy: Policy, batch: RolloutBatch, *, gain: Tensor, config: TrainConfig) -> Metrics:
     """Maximise the surrogate within divergence `target_kl`.
 
     The step is sqrt(2 delta / x'Fx) x with F x = g; the line search makes sure that the real surrogate

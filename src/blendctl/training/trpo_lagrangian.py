@@ -8,12 +8,12 @@ import numpy as np
 import torch
 
 from blendctl.training.algorithm import Metrics
-from blendctl.training.clipped import standardised
+from blendctl.training.collector import RolloutBatch
 from blendctl.training.config import TrainConfig
 from blendctl.training.critics import fit_critics
 from blendctl.training.multiplier import Multiplier
 from blendctl.training.policy import Policy
-from blendctl.training.rollout import Batch
+from blendctl.training.ppo_update import standardised
 from blendctl.training.trpo import natural_step
 
 __all__ = ["TRPOLagrangian"]
@@ -37,7 +37,7 @@ class TRPOLagrangian:
             "critics": torch.optim.Adam(policy.value_parameters(), lr=config.value_lr, eps=1e-5)
         }
 
-    def update(self, batch: Batch, rng: np.random.Generator) -> Metrics:
+    def update(self, batch: RolloutBatch, rng: np.random.Generator) -> Metrics:
         """Improve multiplier, policy and critics from one rollout."""
         price = self.multiplier.update(batch.episode_cost)
         gain = standardised(batch.advantages - price * batch.cost_advantages)

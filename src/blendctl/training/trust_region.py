@@ -7,13 +7,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from blendctl.training.collector import RolloutBatch
 from blendctl.training.policy import Policy, flat, write_flat
-from blendctl.training.rollout import Batch
 
 __all__ = ["conjugate_gradient", "fisher_product", "line_search", "mean_divergence", "surrogate", "gradient"]
 
 
-def mean_divergence(policy: Policy, batch: Batch, *, rows: slice = slice(None)) -> Tensor:
+def mean_divergence(policy: Policy, batch: RolloutBatch, *, rows: slice = slice(None)) -> Tensor:
     """Give the mean KL divergence from the policy that drove to the present one."""
     mean = policy.actor(batch.inputs[rows])
     old, new = batch.log_std, policy.log_std
@@ -22,7 +22,7 @@ def mean_divergence(policy: Policy, batch: Batch, *, rows: slice = slice(None)) 
     return divergence
 
 
-def surrogate(policy: Policy, batch: Batch, gain: Tensor) -> Tensor:
+def surrogate(policy: Policy, batch: RolloutBatch, gain: Tensor) -> Tensor:
     """Give E[ratio * gain]: to first order, how much the policy gains over the one that drove."""
     log_prob = policy.log_prob(policy.actor(batch.inputs), batch.actions)
     return (torch.exp(log_prob - batch.log_probs) * gain).mean()
@@ -33,7 +33,9 @@ def gradient(value: Tensor, policy: Policy) -> Tensor:
     return flat(torch.autograd.grad(value, policy.policy_parameters())).detach()
 
 
-def fisher_product(policy: Policy, batch: Batch, *, rows: int, damping: float) -> Callable[[Tensor], Tensor]:
+def fisher_product(
+    policy: Policy, batch: RolloutBatch, *, rows: int, damping: float
+) -> Callable[[Tensor], Tensor]:
     """Give v -> (F + damping) v, F the curvature of the divergence at the policy that drove.
 
     F is estimated on about `rows` rows spread over the rollout. Fewer rows than the gradient's are a false

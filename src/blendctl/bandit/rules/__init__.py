@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from blendctl.bandit.rules.base import Rule, Stage
+from blendctl.bandit.rules.base import DecisionInput, Rule
 from blendctl.bandit.rules.chebyshev import Chebyshev
 from blendctl.bandit.rules.cost_budget import CostBudget
 from blendctl.bandit.rules.fixed import Fixed
@@ -25,7 +25,7 @@ from blendctl.errors import InputError, did_you_mean
 
 __all__ = [
     "Rule",
-    "Stage",
+    "DecisionInput",
     "RULES",
     "make_rule",
     "describe_rule",

@@ -9,14 +9,14 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Rule", "Stage", "nearly_greatest", "numbers", "whole"]
+__all__ = ["Rule", "DecisionInput", "nearly_greatest", "numbers", "whole"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Stage:
+class DecisionInput:
     """The learner's view of one decision, or of a batch of them (leading axes `...`).
 
     All objectives are maximised and in scaled units.
@@ -45,7 +45,7 @@ class Rule(Protocol):
 
     name: str
 
-    def candidates(self, stage: Stage) -> BoolArray:
+    def candidates(self, stage: DecisionInput) -> BoolArray:
         """Mark the candidate arms: (..., arms), at least one per decision."""
         ...
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blendctl.bandit.rules.base import BoolArray, Stage, nearly_greatest, numbers
+from blendctl.bandit.rules.base import BoolArray, DecisionInput, nearly_greatest, numbers
 from blendctl.bandit.rules.linear import check_weights, weights_for
 from blendctl.bandit.rules.maximal_loss import least_dominated
 from blendctl.errors import InputError
@@ -37,7 +37,7 @@ class Chebyshev:
                     f"(one per objective, at most 1e100 in size), actually: {self.reference}"
                 )
 
-    def candidates(self, stage: Stage) -> BoolArray:
+    def candidates(self, stage: DecisionInput) -> BoolArray:
         weights = weights_for(self.weights, stage)
         if self.reference is None:
             ideal = stage.ucb.max(axis=-2, keepdims=True)

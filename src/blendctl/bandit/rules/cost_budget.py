@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blendctl.bandit.rules.base import BoolArray, Stage, nearly_greatest, numbers, whole
+from blendctl.bandit.rules.base import BoolArray, DecisionInput, nearly_greatest, numbers, whole
 from blendctl.bandit.rules.maximal_loss import least_dominated
 from blendctl.errors import InputError
 
@@ -38,7 +38,7 @@ class CostBudget:
                 f'the rule "{self.name}" needs a finite budget (at most 1e100 in size), actually: {self.budget!r}'
             )
 
-    def candidates(self, stage: Stage) -> BoolArray:
+    def candidates(self, stage: DecisionInput) -> BoolArray:
         optimistic = -stage.ucb[..., self.objective]  # (..., arms)
         spent = -stage.feedback_sum[..., self.objective]
         room = self.budget * (stage.updates + 1.0) - spent + stage.tolerance

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blendctl.bandit.rules.base import BoolArray, Stage, whole
+from blendctl.bandit.rules.base import BoolArray, DecisionInput, whole
 from blendctl.errors import InputError
 
 __all__ = ["Fixed"]
@@ -25,7 +25,7 @@ class Fixed:
                 f'the rule "{self.name}" needs the number of an arm, 0 or more, actually: {self.arm!r}'
             )
 
-    def candidates(self, stage: Stage) -> BoolArray:
+    def candidates(self, stage: DecisionInput) -> BoolArray:
         arms = stage.loss.shape[-1]
         if self.arm >= arms:
             raise InputError(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blendctl.bandit.rules.base import BoolArray, Stage, nearly_greatest, numbers, whole
+from blendctl.bandit.rules.base import BoolArray, DecisionInput, nearly_greatest, numbers, whole
 from blendctl.errors import InputError
 
 __all__ = ["Lexicographic"]
@@ -40,7 +40,7 @@ class Lexicographic:
                 f"actually: {self.tolerances!r}"
             )
 
-    def candidates(self, stage: Stage) -> BoolArray:
+    def candidates(self, stage: DecisionInput) -> BoolArray:
         order = range(stage.ucb.shape[-1]) if self.order is None else self.order
         slack = np.broadcast_to(np.asarray(self.tolerances, dtype=np.float64), (len(order),))
         left = np.ones(stage.loss.shape, dtype=np.bool_)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blendctl.bandit.rules.base import BoolArray, FloatArray, Stage, nearly_greatest, numbers
+from blendctl.bandit.rules.base import BoolArray, DecisionInput, FloatArray, nearly_greatest, numbers
 from blendctl.errors import InputError
 
 __all__ = ["Linear", "check_weights", "weights_for"]
@@ -26,7 +26,7 @@ class Linear:
     def check(self, n_objectives: int) -> None:
         check_weights(self.weights, n_objectives, rule=self.name)
 
-    def candidates(self, stage: Stage) -> BoolArray:
+    def candidates(self, stage: DecisionInput) -> BoolArray:
         weights = weights_for(self.weights, stage)
         score = np.zeros(stage.loss.shape)
         for k, weight in enumerate(weights):  # one objective at a time: the same rounding in every form
@@ -46,7 +46,7 @@ def check_weights(weights: Sequence[float] | None, n_objectives: int, *, rule: s
         )
 
 
-def weights_for(weights: Sequence[float] | None, stage: Stage) -> FloatArray:
+def weights_for(weights: Sequence[float] | None, stage: DecisionInput) -> FloatArray:
     """Give the weights as an array; equal ones where none were given."""
     if weights is None:
         return np.ones(stage.ucb.shape[-1])

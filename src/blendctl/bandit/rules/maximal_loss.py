@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blendctl.bandit.rules.base import BoolArray, Stage, nearly_greatest
+from blendctl.bandit.rules.base import BoolArray, DecisionInput, nearly_greatest
 from blendctl.errors import InputError
 
 __all__ = ["MaximalLoss"]
@@ -30,14 +30,14 @@ class MaximalLoss:
                 f'the rule "{self.name}" needs printed to be True or False, actually: {self.printed!r}'
             )
 
-    def candidates(self, stage: Stage) -> BoolArray:
+    def candidates(self, stage: DecisionInput) -> BoolArray:
         least = nearly_greatest(-stage.loss, stage.tolerance)
         if self.printed:
             return least
         return least_dominated(stage, least)
 
 
-def least_dominated(stage: Stage, among: BoolArray) -> BoolArray:
+def least_dominated(stage: DecisionInput, among: BoolArray) -> BoolArray:
     """Leave out of `among` (..., arms) what another arm dominates by more than the tolerance."""
     gain = stage.ucb[..., None, :, :] - stage.ucb[..., :, None, :]  # (..., arm, other arm, objective)
     slack = stage.tolerance[..., None, None, None]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blendctl.bandit.rules.base import BoolArray, Stage
+from blendctl.bandit.rules.base import BoolArray, DecisionInput
 from blendctl.bandit.rules.maximal_loss import least_dominated
 
 __all__ = ["ParetoUniform"]
@@ -22,5 +22,5 @@ class ParetoUniform:
 
     name = "pareto-uniform"
 
-    def candidates(self, stage: Stage) -> BoolArray:
+    def candidates(self, stage: DecisionInput) -> BoolArray:
         return least_dominated(stage, np.ones(stage.loss.shape, dtype=np.bool_))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blendctl.bandit.rules.base import BoolArray, Stage
+from blendctl.bandit.rules.base import BoolArray, DecisionInput
 
 __all__ = ["Random"]
 
@@ -17,5 +17,5 @@ class Random:
 
     name = "random"
 
-    def candidates(self, stage: Stage) -> BoolArray:
+    def candidates(self, stage: DecisionInput) -> BoolArray:
         return np.ones(stage.loss.shape, dtype=np.bool_)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blendctl.bandit.rules.base import BoolArray, Stage, nearly_greatest, numbers
+from blendctl.bandit.rules.base import BoolArray, DecisionInput, nearly_greatest, numbers
 from blendctl.errors import InputError
 
 __all__ = ["Thompson"]
@@ -31,7 +31,7 @@ class Thompson:
                 f'the rule "{self.name}" needs a scale >= 0 (and at most 1e100), actually: {self.scale!r}'
             )
 
-    def candidates(self, stage: Stage) -> BoolArray:
+    def candidates(self, stage: DecisionInput) -> BoolArray:
         d, m = stage.whitened.shape[-1], stage.ucb.shape[-1]
         draws = stage.normals(m * d).reshape(*stage.radius.shape, m, d)
         shift = np.zeros(stage.ucb.shape)

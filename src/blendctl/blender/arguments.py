@@ -1,0 +1,133 @@
+"""Check what a blender is made of: counts, names, order of fallback, learner, safe action."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from blendctl.bandit import BlendingBandit
+from blendctl.blender.bench import BenchRules
+from blendctl.blender.blend_file import load_blend
+from blendctl.blender.objectives import Objectives
+from blendctl.controllers import Controller
+from blendctl.errors import InputError, did_you_mean
+from blendctl.features import BoundFeature
+
+__all__ = [
+    "as_controller_list",
+    "count",
+    "choice",
+    "check_names",
+    "check_fallback",
+    "make_bandit",
+    "check_bench",
+    "check_shape",
+    "check_safe_action",
+]
+
+
+def as_controller_list(controllers: Any) -> list[Controller | Callable[..., Any]]:
+    """Return the controllers as a list, at least one."""
+    if isinstance(controllers, str) or not isinstance(controllers, Sequence) or not controllers:
+        raise InputError(
+            f"controllers must be a list of controllers or functions, not empty, actually: {controllers!r}"
+        )
+    return list(controllers)
+
+
+def count(name: str, value: int) -> int:
+    """Return a whole number >= 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise InputError(f"{name} must be a whole number >= 1, actually: {value!r}")
+    return int(value)
+
+
+def choice(name: str, value: str, allowed: Sequence[str]) -> str:
+    """Return one of the allowed words."""
+    if value not in allowed:
+        raise InputError(f"{name} must be one of: {', '.join(allowed)}; actually: {value!r}")
+    return value
+
+
+def check_names(controllers: Sequence[Controller], names: Sequence[str] | None) -> list[str]:
+    """Return a name per controller, each of its own; made from the controllers' own if none are given."""
+    if names is None:
+        own = [
+            str(getattr(controller, "name", f"controller {i}")) for i, controller in enumerate(controllers)
+        ]
+        return [name if own.count(name) == 1 else f"{name} ({i})" for i, name in enumerate(own)]
+    made = [str(name) for name in names] if not isinstance(names, str) else [names]
+    if len(made) != len(controllers) or len(set(made)) < len(made) or not all(made):
+        raise InputError(
+            f"names must be {len(controllers)} different words, one per controller, actually: {names!r}"
+        )
+    return made
+
+
+def check_fallback(fallback: str | Sequence[str] | None, names: Sequence[str]) -> tuple[int, ...]:
+    """Return all arms in the order of fallback: those named first, then the others as given."""
+    declared = [] if fallback is None else [fallback] if isinstance(fallback, str) else list(fallback)
+    for name in declared:
+        if name not in names:
+            raise InputError(f'fallback names "{name}", which is no controller; {did_you_mean(name, names)}')
+    order = dict.fromkeys([*declared, *names])
+    return tuple(names.index(name) for name in order)
+
+
+def make_bandit(
+    given: BlendingBandit | str | Path | None,
+    feature: BoundFeature,
+    objectives: Objectives,
+    *,
+    names: Sequence[str],
+    seed: int | None,
+    options: dict[str, Any],
+) -> BlendingBandit:
+    """Return the learner: a new one, the one given, or one from a file; it must fit."""
+    size = feature.size
+    if given is None:
+        return BlendingBandit(size, len(objectives), seed=seed, **({"on_large_feature": "rescale"} | options))
+    if options:
+        raise InputError(
+            f"a bandit brings its own options; do not give {', '.join(options)} beside bandit=..."
+        )
+    if not isinstance(given, BlendingBandit | str | Path):
+        raise InputError(f"bandit must be a BlendingBandit or the file of one, actually: {given!r}")
+    bandit = load_blend(given, feature=feature, names=names, objectives=objectives.names)
+    if (bandit.n_features, bandit.n_objectives) != (size, len(objectives)):
+        raise InputError(
+            f"the bandit has {bandit.n_features} features and {bandit.n_objectives} objectives, this blender needs "
+            f"{size} and {len(objectives)}"
+        )
+    return bandit
+
+
+def check_bench(bench: BenchRules | None) -> BenchRules:
+    """Return the rules of the bench; the usual ones by default."""
+    if bench is not None and not isinstance(bench, BenchRules):
+        raise InputError(f"bench must be BenchRules(first=..., growth=..., longest=...), actually: {bench!r}")
+    return bench or BenchRules()
+
+
+def check_shape(shape: Any) -> tuple[int, ...] | None:
+    """Return the shape of an action as a tuple."""
+    if shape is None:
+        return None
+    sizes = [shape] if isinstance(shape, int) else list(shape)
+    if not all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 0 for n in sizes):
+        raise InputError(f"action_shape must be whole numbers such as (2,), actually: {shape!r}")
+    return tuple(int(n) for n in sizes)
+
+
+def check_safe_action(action: ArrayLike | None) -> NDArray[Any] | None:
+    """Return the safe action as an array of finite numbers."""
+    if action is None:
+        return None
+    array = np.array(action)
+    if array.dtype.kind not in "fiub" or not np.isfinite(array).all():
+        raise InputError(f"safe_action must be finite numbers, actually: {action!r}")
+    return array.astype(np.float64) if array.dtype.kind == "f" or array.ndim else array

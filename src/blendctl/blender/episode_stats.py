@@ -1,0 +1,78 @@
+"""Add up a drive: returns, costs, shares, switches, losses, from its records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from blendctl import pareto
+from blendctl.blender.record import Record
+from blendctl.controllers.evaluation import interval95
+
+__all__ = ["EpisodeStats"]
+
+
+class EpisodeStats:
+    """What a drive has brought so far; feed it every record that `run` yields."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+        self.returns: list[float] = [0.0]  # per episode; the last one is under way
+        self.costs: list[float] = [0.0]
+        self.steps = 0
+        self.stages = 0
+        self.switches = 0
+        self.driven = dict.fromkeys(names, 0)  # control steps by who drove
+        self.judged = 0  # stages of which the truth is known
+        self.correct = 0
+        self.loss = 0.0  # sum of true maximal losses, in scaled units
+        self.ended = 0  # episodes
+
+    def add(self, record: Record) -> None:
+        """Count a record."""
+        if self.ended == len(self.returns):
+            self.returns.append(0.0)
+            self.costs.append(0.0)
+        self.returns[-1] += record.reward
+        self.costs[-1] += record.cost
+        self.steps += record.steps
+        self.stages += 1
+        self.switches += record.switched
+        if record.arm >= 0:
+            self.driven[record.name] += record.steps
+        if record.correct is not None and record.truth is not None:
+            known = np.asarray(np.isfinite(record.truth).all(axis=1))
+            scaled = record.truth[known] / record.cast.scales
+            self.judged += 1
+            self.correct += record.correct
+            self.loss += float(pareto.maximal_loss(scaled)[int(known[: record.arm].sum())])
+        self.ended += record.ended
+
+    @property
+    def correct_ratio(self) -> float | None:
+        """How many choices were correct, of those that could be judged."""
+        return self.correct / self.judged if self.judged else None
+
+    @property
+    def average_loss(self) -> float | None:
+        """The average true maximal loss per stage, in scaled units."""
+        return self.loss / self.judged if self.judged else None
+
+    def summary(self) -> dict[str, Any]:
+        """Give the means with 95% intervals, as JSON data."""
+        whole = max(self.ended, 1)
+        returns, costs = np.array(self.returns[:whole]), np.array(self.costs[:whole])
+        return {
+            "episodes": self.ended,
+            "steps": self.steps,
+            "stages": self.stages,
+            "return_mean": float(returns.mean()),
+            "return_ci95": interval95(returns),
+            "cost_mean": float(costs.mean()),
+            "cost_ci95": interval95(costs),
+            "arm_share": {name: driven / max(self.steps, 1) for name, driven in self.driven.items()},
+            "switches": self.switches,
+            "average_loss": self.average_loss,
+            "correct_ratio": self.correct_ratio,
+        }

@@ -1,0 +1,112 @@
+"""Judge actions from states that a world has left behind: many at once, on a thread of its own.
+
+What an action would have brought is rarely needed at once. So the state is kept, the world goes on, and when enough
+states have come together they are stepped in one compiled loop, beside the world's own steps.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from blendctl.compiled import compiled
+from blendctl.envs.batch import name_costs
+from blendctl.envs.compiled_task import SUBSTEPS, FloatArray
+from blendctl.envs.kernels import run_peeks
+from blendctl.envs.physics import make_bench
+from blendctl.envs.world_state import WorldState, empty_worlds
+
+if TYPE_CHECKING:
+    from blendctl.envs.single import SingleWorld
+
+__all__ = ["DeferredPeeks", "PeekResult", "keep"]
+
+
+class PeekResult(NamedTuple):
+    """What n actions would have brought, in the order in which they were added."""
+
+    reward: FloatArray  # (n,)
+    cost: FloatArray  # (n,)
+    parts: dict[str, FloatArray]  # "cost_hazards" and so on: (n,)
+
+
+class DeferredPeeks:
+    """Keep up to `size` (state, action) pairs of a world, and judge them while the next ones come together."""
+
+    def __init__(self, world: SingleWorld, *, size: int = 32) -> None:
+        batch = world.batch
+        self.task, self.plan, self.size = batch.task, batch.plan, size
+        self.added = 0  # since the last `start`
+        self._source = batch.worlds
+        self._bench, self._memory = make_bench(batch.model)
+        # Two sets: one fills while the other is judged.
+        self._kept = [empty_worlds(batch.plan, batch.model, size) for _ in range(2)]
+        self._actions = [np.zeros((1, size, batch.act_size)) for _ in range(2)]
+        self._filling = 0
+        self._helper = ThreadPoolExecutor(1, "blendctl-later") if _cores() > 1 else None
+
+    @property
+    def full(self) -> bool:
+        """Whether no more pairs fit before the next `start`."""
+        return self.added == self.size
+
+    def add(self, action: FloatArray) -> None:
+        """Keep the world's present state, and an action (act,) to be judged from it."""
+        kept, actions = self.filling
+        keep(self._source, 0, kept, self.added)
+        actions[0, self.added] = action
+        self.added += 1
+
+    @property
+    def filling(self) -> tuple[WorldState, FloatArray]:
+        """Where pairs come together: states, and actions (1, size, act); whoever fills them in sets `added`."""
+        return self._kept[self._filling], self._actions[self._filling]
+
+    def start(self) -> Future[PeekResult]:
+        """Begin to judge what was added; what was started before must have been waited for."""
+        (kept, actions), n = self.filling, self.added
+        self._filling, self.added = 1 - self._filling, 0
+        if self._helper is not None:
+            return self._helper.submit(self._judge, kept, actions, n)
+        done: Future[PeekResult] = Future()
+        done.set_result(self._judge(kept, actions, n))
+        return done
+
+    def close(self) -> None:
+        """Let the thread go, after what it was given."""
+        if self._helper is not None:
+            self._helper.shutdown()
+            self._helper = None
+
+    def _judge(self, kept: WorldState, actions: FloatArray, n: int) -> PeekResult:
+        reward, cost = np.zeros((1, n)), np.zeros((1, n))
+        parts = np.zeros((1, n, len(self.task.cost_names)))
+        counter = np.zeros(1, dtype=np.int64)
+        some = WorldState._make(array[:n] for array in kept)
+        # As the loop is compiled for the worlds' own peeks: contiguous arrays.
+        run_peeks(
+            self.plan, self._bench, some, np.ascontiguousarray(actions[:, :n]), SUBSTEPS, reward, parts, cost, counter
+        )  # fmt: skip
+        return PeekResult(reward[0], cost[0], name_costs(self.task, parts[0]))
+
+
+@compiled
+def keep(worlds: WorldState, w: int, kept: WorldState, slot: int) -> None:
+    """Copy what a peek reads of world w; the random generator and the observation are not needed."""
+    kept.qpos[slot] = worlds.qpos[w]
+    kept.qvel[slot] = worlds.qvel[w]
+    kept.warmstart[slot] = worlds.warmstart[w]
+    kept.time[slot] = worlds.time[w]
+    kept.xy[slot] = worlds.xy[w]
+    kept.rot[slot] = worlds.rot[w]
+    kept.last[slot] = worlds.last[w]
+    kept.button[slot] = worlds.button[w]
+    kept.timer[slot] = worlds.timer[w]
+    kept.phase[slot] = worlds.phase[w]
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,263 @@
+"""The methods that are compared: each with its parameters, what they may be, and how it is made."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from blendctl.bandit.rules import Linear
+from blendctl.errors import InputError, did_you_mean
+from blendctl.switches.bandits import Bandit, long_context
+from blendctl.switches.base import RolloutContext, Switch
+from blendctl.switches.epsilon_greedy import EpsilonGreedy
+from blendctl.switches.foresight import LeastLoss, PredictedAhead
+from blendctl.switches.offline import Fitted, FittedAhead
+from blendctl.switches.oracles import NextStep, Rollouts
+from blendctl.switches.random_switch import Chance
+from blendctl.switches.shared import Shared
+from blendctl.switches.simplex import Simplex
+from blendctl.switches.single import Alone
+
+__all__ = ["METHODS", "Method", "Parameter", "find_method", "with_values"]
+
+Value = float | int
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a method: the values that are tried, and what is allowed."""
+
+    values: tuple[Value, ...]
+    help: str
+    least: float = 0.0
+    most: float = float("inf")
+
+    @property
+    def whole(self) -> bool:
+        """Whether it counts something."""
+        return isinstance(self.values[0], int)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to drive, by name. With several values of a parameter, all their combinations are run.
+
+    shown: which combination stands for the method in the table; None: the best by corner score, chosen on other
+    episodes than those that it is judged by. make: gets a seat, the parameters, and what a trained method
+    has learned.
+    """
+
+    name: str
+    help: str
+    make: Callable[[RolloutContext, Mapping[str, Any], Mapping[str, Any]], Switch]
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    shown: int | None = 0
+    trained: bool = False  # it learns offline, before the comparison
+    needs: Literal["", "critic", "context"] = ""  # what the controllers must bring
+    heavy: bool = False  # its episodes take many times longer than others
+
+    @property
+    def settings(self) -> list[dict[str, Value]]:
+        """Every combination of the parameters' values."""
+        values = itertools.product(*(parameter.values for parameter in self.parameters.values()))
+        return [dict(zip(self.parameters, row, strict=True)) for row in values]
+
+
+SHARES = Parameter((0.25, 0.5, 0.75), "share of the performant controller", most=1.0)
+EVERY = Parameter((20,), "control steps from one decision to the next", least=1)
+COST_WEIGHT = Parameter((0.1,), "reward that one cost is worth")
+COST_WEIGHTS = Parameter((0.03, 0.1, 0.3, 1.0), "reward that one cost is worth")
+
+_ALL = (
+    Method("performant", "the first controller alone", lambda seat, p, _: Alone(seat, arm=0)),
+    Method("safe", "the last controller alone", lambda seat, p, _: Alone(seat, arm=-1)),
+    Method(
+        "random",
+        "a coin at every step",
+        lambda seat, p, _: Chance(seat, per="step", **p),
+        {"share": SHARES},
+        shown=1,
+    ),
+    Method(
+        "random-episode",
+        "a coin before every episode: the mixing line",
+        lambda seat, p, _: Chance(seat, per="episode", **p),
+        {"share": SHARES},
+        shown=1,
+    ),
+    Method(
+        "epsilon-greedy",
+        "the best estimated reward - weight * cost, sometimes anyone",
+        lambda seat, p, _: Bandit(seat, rule=EpsilonGreedy(**p)),
+        {
+            "epsilon": Parameter((0.1,), "probability of picking anyone", most=1.0),
+            "cost_weight": COST_WEIGHTS,
+        },
+        shown=None,
+    ),
+    Method(
+        "linucb",
+        "scalarised LinUCB: the best optimistic reward - weight * cost",
+        lambda seat, p, _: Bandit(seat, rule=Linear(weights=(1.0, p["cost_weight"]))),
+        {"cost_weight": COST_WEIGHTS},
+        shown=None,
+    ),
+    Method(
+        "pareto-ucb",
+        "anyone on the front of the optimistic indices",
+        lambda seat, p, _: Bandit(seat, rule="pareto-uniform"),
+    ),
+    Method("paper", "least maximal loss of the next step", lambda seat, p, _: Bandit(seat)),
+    Method(
+        "paper-previous",
+        "the same from the state before, as printed",
+        lambda seat, p, _: Bandit(seat, previous=True),
+    ),
+    Method(
+        "horizon",
+        "the paper's bandit with a longer view and longer stages",
+        lambda seat, p, _: _horizon(seat, p),
+        {
+            "horizon": Parameter((50,), "control steps that the context predicts", least=1),
+            "hold": Parameter((10, 20), "control steps per decision", least=1),
+            "cost_weight": Parameter((0.05, 0.1), "reward that one cost is worth"),
+        },
+        shown=None,
+        needs="context",
+    ),
+    Method(
+        "predicted",
+        "least loss as the context networks foresee it, no learning",
+        lambda seat, p, _: LeastLoss(
+            seat,
+            PredictedAhead(seat, horizon=p["horizon"]),
+            every=p["every"],
+            cost_weight=p["cost_weight"],
+        ),
+        {
+            "horizon": Parameter((50,), "control steps to look ahead, of those that were trained", least=1),
+            "every": EVERY,
+            "cost_weight": Parameter((0.05, 0.1, 0.2), "reward that one cost is worth"),
+        },
+        shown=None,
+        needs="context",
+    ),
+    Method(
+        "simplex",
+        "safe while a cost critic is above a threshold",
+        lambda seat, p, _: Simplex(seat, **p),
+        {
+            "threshold": Parameter((0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0), "discounted cost that alarms"),
+            "hold": Parameter((1,), "control steps per decision", least=1),
+        },
+        shown=None,
+        needs="critic",
+    ),
+    Method(
+        "shared",
+        "weighted sum of the actions",
+        lambda seat, p, _: Shared(seat, **p),
+        {"share": SHARES},
+        shown=None,
+    ),
+    Method(
+        "offline",
+        "a switch trained on logged drives, then frozen",
+        lambda seat, p, learned: LeastLoss(
+            seat,
+            FittedAhead(seat, Fitted.from_dict(dict(learned))),
+            every=p["every"],
+            cost_weight=p["cost_weight"],
+        ),
+        {
+            "every": EVERY,
+            "cost_weight": COST_WEIGHT,
+            "episodes": Parameter((100,), "logged episodes", least=1),
+            "ridge": Parameter((0.1, 1.0), "shrinkage per window"),
+            "discount": Parameter((0.99,), "of a control step", most=1.0),
+        },
+        shown=None,
+        trained=True,
+    ),
+    Method(
+        "oracle",
+        "true feedback of the next step: least maximal loss",
+        lambda seat, p, _: LeastLoss(seat, NextStep(seat), every=1, cost_weight=p["cost_weight"]),
+        {"cost_weight": Parameter((1.0,), "reward that one cost is worth")},
+    ),
+    Method(
+        "ceiling",
+        "look-ahead oracle: rolls every controller out",
+        lambda seat, p, _: LeastLoss(
+            seat,
+            Rollouts(seat, horizon=p["horizon"], samples=p["samples"]),
+            every=p["every"],
+            cost_weight=p["cost_weight"],
+        ),
+        {
+            "horizon": Parameter((60,), "control steps to look ahead", least=1),
+            "every": EVERY,
+            "cost_weight": COST_WEIGHT,
+            "samples": Parameter((3,), "futures per controller", least=1),
+        },
+        heavy=True,
+    ),
+)
+
+METHODS: dict[str, Method] = {method.name: method for method in _ALL}
+
+
+def _horizon(seat: RolloutContext, p: Mapping[str, Any]) -> Switch:
+    # A step's reward is a few hundredths, a cost is 0 or 1: in these units both the context and what a stage brings
+    # are about 1 in size, and the learner's coefficients as well.
+    reward_unit = 0.05
+    cost_unit = reward_unit / max(p["cost_weight"], 1e-6)
+    hold = p["hold"]
+    return Bandit(
+        seat,
+        features=long_context(seat, horizon=p["horizon"], units=(reward_unit, cost_unit)),
+        hold=hold,
+        scales=(reward_unit * hold, cost_unit * hold),
+    )
+
+
+def find_method(name: str) -> Method:
+    """Give a method by name."""
+    if name not in METHODS:
+        raise InputError(f'there is no method "{name}"; {did_you_mean(name, METHODS)}')
+    return METHODS[name]
+
+
+def with_values(method: Method, assignments: Mapping[str, str]) -> Method:
+    """Give the method with other values of its parameters, each written as "60" or "30,60".
+
+    >>> with_values(METHODS["ceiling"], {"horizon": "30,60"}).parameters["horizon"].values
+    (30, 60)
+    """
+    parameters = dict(method.parameters)
+    for name, text in assignments.items():
+        if name not in parameters:
+            known = did_you_mean(name, parameters) if parameters else f"{method.name} has no parameters"
+            raise InputError(f'the method "{method.name}" has no parameter "{name}"; {known}')
+        parameters[name] = replace(parameters[name], values=_read(method, name, text))
+    changed = replace(method, parameters=parameters)
+    if method.shown is None or len(changed.settings) == len(method.settings):
+        return changed
+    return replace(changed, shown=0 if len(changed.settings) == 1 else None)
+
+
+def _read(method: Method, name: str, text: str) -> tuple[Value, ...]:
+    parameter = method.parameters[name]
+    kind = int if parameter.whole else float
+    wanted = (
+        f"{'whole numbers' if parameter.whole else 'numbers'} from {parameter.least:g} to {parameter.most:g}"
+    )
+    try:
+        values = tuple(kind(word) for word in text.split(","))
+    except ValueError:
+        values = ()
+    if not values or not all(parameter.least <= v <= parameter.most and abs(v) < 1e9 for v in values):
+        raise InputError(f"{method.name}.{name} must be {wanted}, separated by commas, actually: {text!r}")
+    return tuple(dict.fromkeys(values))

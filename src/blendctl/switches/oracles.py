@@ -1,0 +1,69 @@
+"""The oracles: what each controller truly brings, asked of the simulator itself.
+
+The look-ahead oracle is the ceiling of all switches that decide as often: it rolls every controller out from the very
+state, but the future's randomness (next goals, action noise) is drawn afresh and averaged over a few samples, so
+it knows the world and not its luck.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from blendctl.controllers.adapters import act_rows
+from blendctl.envs import VectorWorld
+from blendctl.switches.base import FloatArray, RolloutContext, StepInput
+
+__all__ = ["NextStep", "Rollouts"]
+
+
+class NextStep:
+    """Return and cost of the next step, by stepping every controller's action from the frozen state."""
+
+    def __init__(self, seat: RolloutContext) -> None:
+        self.worlds = seat.worlds
+
+    def __call__(self, frame: StepInput) -> FloatArray:
+        reward, cost = self.worlds.peek(frame.proposals)[:2]  # (arms, B) each
+        return np.stack([reward.T, cost.T], axis=-1)
+
+
+class Rollouts:
+    """Return and cost of the next `horizon` steps, by rolling every controller out `samples` times.
+
+    All controllers, samples and worlds are one batch of worlds. Sample j has the same draws of goals for every
+    controller, which makes the comparison less noisy; no draw is the one that the future will bring.
+    """
+
+    def __init__(self, seat: RolloutContext, *, horizon: int, samples: int, gamma: float = 1.0) -> None:
+        self.seat, self.horizon, self.gamma = seat, horizon, gamma
+        self.rng = np.random.default_rng(seat.seed)
+        self.shape = (seat.arms, samples, seat.worlds.num_envs)
+        self.futures = VectorWorld(
+            seat.worlds.task,
+            seat.arms * samples * seat.worlds.num_envs,
+            threads=seat.worlds.threads,
+            autoreset_mode=AutoresetMode.DISABLED,
+            max_episode_steps=seat.worlds.batch.plan.max_steps,
+        )
+
+    def __call__(self, frame: StepInput) -> FloatArray:
+        arms, samples, n = self.shape
+        self.futures.restore(self.seat.worlds.snapshot() * (arms * samples))
+        seeds = self.rng.integers(2**32, size=(samples, n))
+        for row, seed in enumerate(np.tile(seeds.ravel(), arms)):
+            self.futures.batch.seed(row, int(seed))
+        noise = int(self.rng.integers(2**31))
+        streams = [np.random.default_rng(noise) for _ in range(arms)]
+        per_arm = samples * n
+
+        def everyone(observations: FloatArray) -> FloatArray:
+            actions = [
+                act_rows(controller, observations[k * per_arm : (k + 1) * per_arm], streams[k])
+                for k, controller in enumerate(self.seat.controllers)
+            ]
+            return np.asarray(np.clip(np.concatenate(actions), -1.0, 1.0), np.float64)
+
+        reward, cost = self.futures.peek([everyone], horizon=self.horizon, gamma=self.gamma)[:2]  # (1, rows)
+        means = [values.reshape(self.shape).mean(axis=1) for values in (reward, cost)]  # (arms, B) each
+        return np.stack([value.T for value in means], axis=-1)

@@ -1,0 +1,218 @@
+"""Rollouts: drive many worlds in lock-step and bring home what learning needs."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from blendctl.errors import InputError, StateError
+from blendctl.training.advantages import advantages
+from blendctl.training.policy import Policy
+
+__all__ = ["VectorEnvironment", "RolloutBatch", "RolloutCollector", "EpisodeTotals", "final_observations"]
+
+
+class VectorEnvironment(Protocol):
+    """What training asks of worlds in lock-step: Gymnasium's vector face, same-step autoreset, snapshots."""
+
+    num_envs: int
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[Any], dict[str, Any]]:
+        """Start an episode in every world, or where options["reset_mask"] says; world i gets seed + i."""
+
+    def step(
+        self, actions: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
+        """Step every world; infos["cost"] (n,) and, where an episode ended, infos["final_obs"]."""
+
+    def snapshot(self) -> list[bytes]:
+        """Give the exact state of every world."""
+
+    def restore(self, snapshots: list[bytes]) -> Any:
+        """Continue from a snapshot, bit for bit."""
+
+
+@dataclass(frozen=True)
+class RolloutBatch:
+    """One rollout, flattened: rows = steps * worlds."""
+
+    inputs: Tensor  # (rows, encoding.size)
+    actions: Tensor  # (rows, action_size), before clipping to the world's bounds
+    means: Tensor  # (rows, action_size) of the policy that drove
+    log_std: Tensor  # (action_size,) of the policy that drove
+    log_probs: Tensor  # (rows,)
+    advantages: Tensor  # (rows,) of rewards
+    cost_advantages: Tensor  # (rows,)
+    returns: Tensor  # (rows,) targets of the critic
+    cost_returns: Tensor  # (rows,) targets of the cost critic
+    episode_cost: float  # cost per episode of the policy that drove
+    episode_length: float
+
+
+class EpisodeTotals:
+    """Totals of the running and of the latest finished episodes."""
+
+    def __init__(self, worlds: int, *, keep: int = 100) -> None:
+        self.running = np.zeros((3, worlds))  # return, cost, length so far
+        self.finished: deque[tuple[float, float, float]] = deque(maxlen=keep)
+
+    def add(self, rewards: NDArray[Any], costs: NDArray[Any], ended: NDArray[np.bool_]) -> None:
+        """Take one step of every world."""
+        self.running += np.stack([rewards, costs, np.ones_like(rewards)])
+        for world in np.flatnonzero(ended):
+            total = self.running[:, world]
+            self.finished.append((float(total[0]), float(total[1]), float(total[2])))
+            self.running[:, world] = 0.0
+
+    def drop(self, worlds: NDArray[np.bool_]) -> None:
+        """Forget the running episodes of some worlds."""
+        self.running[:, worlds] = 0.0
+
+    def means(self) -> tuple[float, float, float]:
+        """Give mean return, cost and length of the latest finished episodes (NaN before the first)."""
+        if not self.finished:
+            return float("nan"), float("nan"), float("nan")
+        total = np.mean(np.array(self.finished), axis=0)
+        return float(total[0]), float(total[1]), float(total[2])
+
+
+class RolloutCollector:
+    """Drive the worlds with the present policy, a rollout at a time, across episodes.
+
+    Worlds that start together end together, and a rollout would see only one part of the episodes. So each
+    world's first episode is cut short at another step; from then on every rollout sees all parts alike.
+    Where all episodes are `cut` short, costs are still counted per episode of full length.
+    """
+
+    def __init__(
+        self,
+        worlds: VectorEnvironment,
+        policy: Policy,
+        *,
+        episode_length: int,
+        seed: int,
+        cut: int | None = None,
+    ) -> None:
+        self.worlds = worlds
+        self.policy = policy
+        self.episode_length = episode_length  # assumed until an episode has ended
+        self.rng = np.random.default_rng([seed, 1])  # action noise
+        self.steps = 0  # of each world, so far
+        self.cut = cut
+        self.first_ends = np.arange(1, worlds.num_envs + 1) * (cut or episode_length) // worlds.num_envs
+        self.episodes = EpisodeTotals(worlds.num_envs)
+        self.observations, _ = worlds.reset(seed=seed)
+        size = policy.encoding.observation_size
+        if self.observations.shape != (worlds.num_envs, size):
+            raise InputError(
+                f"the worlds give observations {self.observations.shape}, the policy expects (n, {size})"
+            )
+
+    def rollout(self, steps: int, *, discount: float, gae: float) -> RolloutBatch:
+        """Drive `steps` steps in every world."""
+        policy, n = self.policy, self.worlds.num_envs
+        size, action_size = policy.encoding.size, policy.log_std.numel()
+        # One row more than steps: the last is where the rollout stops.
+        inputs = np.empty((steps + 1, n, size), np.float32)
+        actions = np.empty((steps, n, action_size), np.float32)
+        means = np.empty((steps, n, action_size), np.float32)
+        rewards, costs = np.empty((steps, n), np.float32), np.empty((steps, n), np.float32)
+        terminated, ended = np.zeros((steps, n), np.bool_), np.zeros((steps, n), np.bool_)
+        finals: list[tuple[int, int, NDArray[np.float32]]] = []  # step, world, encoded last observation
+        std = torch.exp(policy.log_std.detach()).numpy()
+        for t in range(steps):
+            inputs[t] = policy.encoding(self.observations)
+            means[t] = self._means(inputs[t])
+            actions[t] = means[t] + std * self.rng.standard_normal((n, action_size), np.float32)
+            step = self.worlds.step(np.clip(actions[t], -1.0, 1.0).astype(np.float64))
+            self.observations, rewards[t], terminated[t], truncated, infos = step
+            costs[t] = infos["cost"]
+            ended[t] = terminated[t] | truncated
+            self.episodes.add(rewards[t], costs[t], ended[t])
+            for world, last in final_observations(infos, ended[t]).items():
+                finals.append((t, world, policy.encoding(last)))
+            self.steps += 1
+            cut = (self.first_ends == self.steps) & ~ended[t]
+            if cut.any():
+                finals += [(t, int(w), policy.encoding(self.observations[w])) for w in np.flatnonzero(cut)]
+                ended[t] |= cut
+                self.episodes.drop(cut)
+                self.observations, _ = self.worlds.reset(options={"reset_mask": cut})
+        inputs[steps] = policy.encoding(self.observations)
+        if not (np.isfinite(rewards).all() and np.isfinite(costs).all() and np.isfinite(inputs).all()):
+            raise StateError("the worlds returned NaN or infinite observations, rewards or costs")
+        with torch.no_grad():
+            every = torch.from_numpy(inputs.reshape(-1, size))
+            value, cost_value = (v.numpy().reshape(steps + 1, n) for v in policy.values(every))
+            next_value, next_cost_value = value[1:].copy(), cost_value[1:].copy()
+            if finals:
+                last_values = policy.values(torch.from_numpy(np.stack([row for _, _, row in finals])))
+                for (t, world, _), v, c in zip(finals, *(v.numpy() for v in last_values), strict=True):
+                    next_value[t, world], next_cost_value[t, world] = v, c
+            action_rows = torch.from_numpy(actions.reshape(-1, action_size))
+            mean_rows = torch.from_numpy(means.reshape(-1, action_size))
+            log_probs = policy.log_prob(mean_rows, action_rows)
+        reward_part = advantages(
+            rewards,
+            value[:-1],
+            next_values=next_value,
+            terminated=terminated,
+            ended=ended,
+            discount=discount,
+            gae=gae,
+        )
+        cost_part = advantages(
+            costs,
+            cost_value[:-1],
+            next_values=next_cost_value,
+            terminated=terminated,
+            ended=ended,
+            discount=discount,
+            gae=gae,
+        )
+        rows = [torch.from_numpy(np.ascontiguousarray(a).reshape(-1)) for a in (*reward_part, *cost_part)]
+        length = self.episodes.means()[2]
+        length = float(self.episode_length) if np.isnan(length) or self.cut else length
+        return RolloutBatch(
+            every[: steps * n],
+            action_rows,
+            mean_rows,
+            policy.log_std.detach().clone(),
+            log_probs,
+            advantages=rows[0],
+            returns=rows[1],
+            cost_advantages=rows[2],
+            cost_returns=rows[3],
+            episode_cost=float(costs.mean(dtype=np.float64)) * length,
+            episode_length=length,
+        )
+
+    def _means(self, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Give the actor's means; on one thread, so that torch's do not fight the physics' for the cores."""
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        with torch.inference_mode():
+            means: NDArray[np.float32] = self.policy.actor(torch.from_numpy(inputs)).numpy()
+        torch.set_num_threads(threads)
+        return means
+
+
+def final_observations(infos: dict[str, Any], ended: NDArray[np.bool_]) -> dict[int, NDArray[Any]]:
+    """Give the last observation of each episode that just ended, by world."""
+    where = np.flatnonzero(ended)
+    if len(where) == 0:
+        return {}
+    if "final_obs" not in infos:
+        raise StateError(
+            "an episode ended without infos['final_obs']; make the worlds with same-step autoreset, "
+            "or the value of states cut off by the time limit is lost"
+        )
+    return {int(world): np.asarray(infos["final_obs"][world]) for world in where}

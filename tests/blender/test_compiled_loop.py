@@ -1,0 +1,170 @@
+"""The compiled drive gives what the blender gives, to the bit, and leaves to it whatever is unusual."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from blendctl.blender import Blender, run
+from blendctl.blender.compiled_loop import STRETCH, CompiledLoop
+from blendctl.controllers import load
+from blendctl.envs import SingleWorld
+from blendctl.experiments import blended as module
+from blendctl.experiments.blended import EpisodeAggregator, blended, drive_plainly
+
+PAIR = ["PointGoal1/ppo", "PointGoal1/ppo-lagrangian"]
+
+
+def unit(controllers=PAIR, world="PointGoal1", **changes):
+    return {
+        "world": world,
+        "controllers": list(controllers),
+        "names": [f"arm {i}" for i in range(len(controllers))],
+        "first_seed": 7,
+        "noise_seed": 3,
+        "episodes": 2,
+        "steps": STRETCH + 30,
+        "features": "predictions",
+        "context": "current",
+        "options": {},
+    } | changes
+
+
+def same(one, other):
+    assert one.table.equals(other.table)
+    assert one.values == other.values  # the learner among them, as text: every bit of it
+    return True
+
+
+def plainly(parameters, before, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "drive_compiled", lambda *_: False)
+        return blended(parameters, before)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        unit(),
+        unit(steps=2 * STRETCH),
+        unit(steps=1, episodes=3),
+        unit(options={"noise": 0.01, "delta": 0.2, "radius": "paper", "union_bound": False}),
+        unit(options={"discount": 0.99, "scales": [0.01, 2.0]}),
+        unit([*PAIR, PAIR[0]]),
+        unit(["CarButton1/trpo", "CarButton1/trpo-lagrangian"], "CarButton1"),
+        unit(["PointPush1/trpo", "PointPush1/cpo"], "PointPush1"),
+    ],
+    ids=["chunks and a rest", "chunks", "one step", "authors", "options", "three arms", "car", "push"],
+)
+def test_two_data_points_are_the_blenders_to_the_bit(parameters, monkeypatch):
+    used = []
+    monkeypatch.setattr(
+        CompiledLoop,
+        "episode",
+        lambda self, seed, was=CompiledLoop.episode: used.append(seed) or was(self, seed),
+    )
+    later = parameters | {"first_seed": 1234, "noise_seed": 5}
+    first = blended(parameters, None)
+    second = blended(later, first)
+    assert len(used) == 2 * parameters["episodes"]
+    assert same(first, plainly(parameters, None, monkeypatch))
+    assert same(second, plainly(later, first, monkeypatch))
+    assert first.values["stage"] == parameters["episodes"] * parameters["steps"]
+
+
+class Fragile(SingleWorld):
+    """A world whose physics goes bad in the middle of some episodes: they end early."""
+
+    def reset(self, *, seed=None, options=None):
+        told = super().reset(seed=seed, options=options)
+        if seed % 2:
+            self.batch.worlds.qvel[0] = (
+                2e10  # beyond what MuJoCo calls sane; the observation does not show it yet
+            )
+        return told
+
+
+def test_an_episode_that_ends_early_draws_no_more_than_it_drove():
+    gathered = []
+    for way in ("express", "plain"):
+        blender = Blender([load(name) for name in PAIR], ["a", "b"], seed=1)
+        with closing(Fragile("PointGoal1", max_episode_steps=STRETCH)) as world, blender:
+            gather = EpisodeAggregator(blender)
+            if way == "express":
+                with CompiledLoop(world, blender) as express:
+                    for seed in (1, 2, 3, 4):
+                        gather.add_episode(express.episode(seed))
+            else:
+                drive_plainly(world, blender, gather, range(1, 5))
+            states = [rng.bit_generator.state for rng in blender.drivers.rngs]
+            gathered.append((gather.table(), blender.bandit.theta.tolist(), gather.moments.plain(), states))
+    assert gathered[0] == gathered[1]
+    assert gathered[0][0]["length"].to_pylist() == [1, STRETCH, 1, STRETCH]
+
+
+def broken(at):
+    """Make a controller whose network gives NaN where the `at`-th entry of its input is not 0."""
+    good = load(PAIR[0])
+    weights = list(good.actor.weights)
+    weights[0] = weights[0].copy()
+    weights[0][at] = np.nan
+    return replace(good, actor=replace(good.actor, weights=tuple(weights)))
+
+
+def test_what_is_unusual_is_done_again_by_the_blender(monkeypatch):
+    monkeypatch.setattr(
+        module, "open_controller", lambda spec, world: broken(0) if spec == PAIR[0] else load(spec)
+    )
+    spoiled = []
+    monkeypatch.setattr(
+        CompiledLoop,
+        "episode",
+        lambda self, seed, was=CompiledLoop.episode: spoiled.append(was(self, seed)) or spoiled[-1],
+    )
+    found = blended(unit(), None)
+    assert spoiled == [None]
+    assert found.values["events"] > 0
+    assert found.table["driven_1"].to_pylist() == found.table["length"].to_pylist()
+    assert same(found, plainly(unit(), None, monkeypatch))
+
+
+def test_other_parts_are_left_to_the_blender(monkeypatch):
+    monkeypatch.setattr(CompiledLoop, "episode", lambda self, seed: pytest.fail("this is not for the loop"))
+    short = {"steps": 5, "episodes": 1}
+    for changes in ({"context": "previous"}, {"features": "critics"}, {"options": {"rule": "linear"}}):
+        assert blended(unit(**short, **changes), None).values["stage"] == 5
+    assert blended(unit(PAIR[:1], **short), None).values["stage"] == 5  # one arm has no other to be judged
+
+
+def test_the_loop_takes_only_controllers_of_the_world_and_of_one_kind():
+    def fits(controllers, world="PointGoal1"):
+        with closing(SingleWorld(world)) as made:
+            return CompiledLoop.fits(made, Blender(controllers, ["a", "b"], features="predictions", seed=0))
+
+    good = load(PAIR[0])
+    assert fits([good, load(PAIR[1])])
+    assert not fits([good, load(PAIR[1])], world="CarButton1")  # it would read entries that are not there
+    wide = replace(good, context=replace(good.context, scale=good.context.scale.astype(np.float64)))
+    assert not fits([good, wide])  # works, but not in a loop that was compiled for one kind
+    assert fits([good, replace(good, encoding=replace(good.encoding, max_distance=3))])
+
+
+def test_the_loop_stages_what_run_records():
+    def made():
+        return Blender([load(name) for name in PAIR], ["a", "b"], seed=1)
+
+    with closing(SingleWorld("PointGoal1", max_episode_steps=40)) as world:
+        records = list(run(world, made(), episodes=1, seed=9, counterfactual=True))
+        with CompiledLoop(world, made()) as express:
+            stages = express.episode(9)
+    assert stages.arm.tolist() == [r.arm for r in records]
+    assert stages.switched.tolist() == [r.switched for r in records]
+    assert stages.reward.tolist() == [r.reward for r in records]
+    assert stages.cost.tolist() == [r.cost for r in records]
+    assert stages.bound.tolist() == [r.loss_bound for r in records]
+    assert stages.truth.tolist() == [r.truth.tolist() for r in records]
+    assert stages.psi.tolist() == [r.features.tolist() for r in records]
+    assert len(set(stages.arm)) == 2  # both have driven: the test saw a switch

@@ -1,0 +1,148 @@
+"""The checker finds what is wrong with a controller, and passes those that are right."""
+
+import re
+import threading
+
+import numpy as np
+import pytest
+
+from blendctl.controllers import controller_check
+from blendctl.controllers.adapters import as_controller
+from blendctl.controllers.classical import PurePursuit
+from blendctl.controllers.controller_check import check_controller, world_observations
+
+OBSERVATIONS = np.random.default_rng(0).normal(size=(30, 4))
+
+
+def findings(controller, **options):
+    found = check_controller(controller, OBSERVATIONS, action_size=2, calls=50, deadline=10.0, **options)
+    return {finding.check: finding for finding in found}
+
+
+def good(observation, rng=None):
+    action = np.tanh(np.asarray(observation)[..., :2])
+    return action if rng is None else np.clip(action + 0.1 * rng.normal(size=action.shape), -1, 1)
+
+
+def test_a_sound_controller_passes():
+    found = findings(as_controller(good))
+    assert {f.verdict for f in found.values()} <= {"good", "note"}
+    assert "the same seed gives the same actions" in found["with rng"].words
+    assert found["batch"].verdict == "good"
+
+
+def test_a_shipped_controller_passes_in_its_world():
+    observations, action_size = world_observations("PointGoal1", 40)
+    assert observations.shape == (40, 60)
+    found = check_controller(PurePursuit("PointGoal1"), observations, action_size=action_size, deadline=10.0)
+    assert all(f.verdict != "bad" for f in found)
+
+
+def remembers(state=[0]):  # noqa: B006  # that it remembers is the point
+    def act(observation):
+        state[0] += 1
+        return [np.sin(state[0]), 0.0]
+
+    return act
+
+
+def raises_with_rng(observation, rng):
+    if rng is not None:
+        raise OSError("no dice")
+    return [0.0, 0.0]
+
+
+def scribbles(observation):
+    observation[0] = 0.0
+    return [0.0, 0.0]
+
+
+def fragile(observation):
+    if np.abs(observation).max() > 100:
+        raise OverflowError("too much")
+    return [0.0, 0.0]
+
+
+def batch_differs(observation):
+    return np.zeros((*np.shape(observation)[:-1], 2)) + (np.ndim(observation) == 2)
+
+
+@pytest.mark.parametrize(
+    ("function", "check", "words"),
+    [
+        (lambda o: 1 / 0, "act", "ZeroDivisionError"),
+        (lambda o: [0.0], "act", r"shape \(1,\); expected \(2,\)"),
+        (lambda o: [np.nan, 0.0], "act", "NaN"),
+        (lambda o: "left", "act", "expected numbers"),
+        (lambda o: [0.0, np.nan if o[0] > 0 else 0.0], "act", "NaN.*observations"),
+        (remembers(), "without rng", "draws, or remembers"),
+        (lambda o, rng: [np.random.default_rng().random(), 0.0], "with rng", "does not draw from rng alone"),
+        (raises_with_rng, "with rng", "raised OSError: no dice"),
+        (lambda o, rng: [0.0] * (2 if rng is None else 3), "with rng", r"shape \(3,\); expected \(2,\)"),
+        (scribbles, "observation", "changes the observation"),
+        (fragile, "odd input", "huge numbers it raised OverflowError"),
+        (batch_differs, "batch", "other actions than its rows"),
+    ],
+)
+def test_what_is_wrong_is_found(function, check, words):
+    found = findings(as_controller(function))
+    assert found[check].verdict == "bad"
+    assert re.search(words, found[check].words)
+
+
+def test_a_slow_controller_is_told_by_the_clock():
+    now = [0.0]
+
+    def slow(observation):
+        now[0] += 0.02
+        return [0.0, 0.0]
+
+    found = check_controller(
+        as_controller(slow), OBSERVATIONS, action_size=2, deadline=0.01, calls=20, clock=lambda: now[0]
+    )
+    latency = next(f for f in found if f.check == "latency")
+    assert latency.verdict == "bad"
+    assert "20 of 20 calls took over 10 ms" in latency.words
+
+
+def test_notes_are_no_faults():
+    buffer = np.zeros(2)
+
+    def reuses(observation):
+        buffer[0] = 3.0 * np.sign(observation[0])
+        return buffer
+
+    class Reuses:
+        def act(self, observation, rng=None):
+            return reuses(observation)
+
+    assert "it has no method act" in findings(3)["act"].words
+    found = findings(Reuses())
+    assert found["memory"].verdict in ("note", "good")
+    assert found["act"].verdict == "note"
+    assert "beyond [-1, 1]" in found["act"].words
+
+
+def test_predictions_are_checked():
+    class Predicts:
+        def __init__(self, answer):
+            self.answer = answer
+
+        def act(self, observation, rng=None):
+            return np.zeros(2)
+
+        def predict(self, observation, action):
+            return self.answer
+
+    assert findings(Predicts((0.1, 0.0)))["predict"].verdict == "good"
+    assert findings(Predicts((np.nan, 0.0)))["predict"].verdict == "bad"
+    assert findings(Predicts((np.zeros(2), 0.0)))["predict"].verdict == "bad"
+
+
+def test_a_controller_that_hangs_does_not_hang_the_check(monkeypatch):
+    monkeypatch.setattr(controller_check, "PATIENCE", 0.05)
+    gate = threading.Event()
+    found = findings(as_controller(lambda observation: gate.wait(60)))
+    gate.set()
+    assert found["act"].verdict == "bad"
+    assert "no action within 0.05 s" in found["act"].words
