@@ -86,9 +86,7 @@ def rollout_step(worlds: VectorWorld) -> Step:
         control = np.empty((n, SUBSTEPS + 1, actions.shape[1] + mocap.shape[1]))
         control[:, :, : actions.shape[1]] = actions[:, None]
         control[:, :, actions.shape[1] :] = mocap
-        states, _ = pool.rollout(
-            models, data, state, control, control_spec=int(spec), initial_warmstart=warmstart
-        )
+        states, _ = pool.rollout(models, data, state, control, control_spec=int(spec), initial_warmstart=warmstart)
         velocity = states[:, :, 1 + nq : 1 + nq + nv]
         warmstart[:] = (velocity[:, SUBSTEPS] - velocity[:, SUBSTEPS - 1]) / worlds.batch.plan.timestep
         state[:] = states[:, SUBSTEPS - 1]

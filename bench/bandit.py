@@ -192,9 +192,7 @@ def installed(name: str) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7, help="turns of every contender (default 7)")
-    parser.add_argument(
-        "--json", type=Path, default=Path("bench/results/bandit.json"), help="where the figures go"
-    )
+    parser.add_argument("--json", type=Path, default=Path("bench/results/bandit.json"), help="where the figures go")
     options = parser.parse_args()
     results: dict[str, object] = {}
     names = ["blendctl", "compiled loop", *PEERS]
@@ -210,9 +208,7 @@ def main() -> None:
                 cells.append(
                     f"{'-':>26}"
                     if f is None
-                    else f"{f['median_us']:>9.1f} ({f['p99_us']:.0f}) [{f['ratio_to_blendctl']:.2f}]".rjust(
-                        26
-                    )
+                    else f"{f['median_us']:>9.1f} ({f['p99_us']:.0f}) [{f['ratio_to_blendctl']:.2f}]".rjust(26)
                 )
             print(f"d={d:<4} arms={arms:<3}" + "".join(cells), flush=True)
     speed, seconds = batch_speed(options.rounds), import_seconds(5)

@@ -185,8 +185,7 @@ def iteration(world: str, steps: int, rounds: int) -> dict[str, Any]:
         "weights": weights,
         "iteration_ms": whole,
         "physics_ms": physics,
-        "ratio": whole
-        / physics,  # to one raw step; the counterfactual one runs beside it, on the second core
+        "ratio": whole / physics,  # to one raw step; the counterfactual one runs beside it, on the second core
     }
 
 

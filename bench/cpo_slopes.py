@@ -41,16 +41,13 @@ def main() -> None:
             if index == 0:
                 product = fisher_product(policy, batch, rows=config.fisher_rows, damping=config.damping)
                 ways = {
-                    name: conjugate_gradient(product, slope, steps=config.cg_steps)
-                    for name, slope in slopes[0].items()
+                    name: conjugate_gradient(product, slope, steps=config.cg_steps) for name, slope in slopes[0].items()
                 }
         for aim, way in ways.items():
             for name in ("return", "cost"):
                 own, *others = (float(slope[name] @ way) for slope in slopes)
                 error = np.std(others, ddof=1) / np.sqrt(len(others))
-                print(
-                    f"| {32 * steps:,} | {name} | {aim} | {own:.4f} | {np.mean(others):.4f} ± {error:.4f} |"
-                )
+                print(f"| {32 * steps:,} | {name} | {aim} | {own:.4f} | {np.mean(others):.4f} ± {error:.4f} |")
 
 
 if __name__ == "__main__":

@@ -66,9 +66,7 @@ def main() -> None:
             lambda: session.run(None, {name: inputs}),
         )
     with torch.inference_mode():
-        error = np.abs(
-            policy.actor(tensor).numpy() - np.stack([controller.actor.row(x) for x in inputs])
-        ).max()
+        error = np.abs(policy.actor(tensor).numpy() - np.stack([controller.actor.row(x) for x in inputs])).max()
     print(f"network {encoding.size}-256-256-2, one thread; largest difference from torch {error:.1e}")
     print(f"| | one observation, µs | batch of {BATCH}, µs per row |\n|---|---|---|")
     rows = {name: (median_us(a, CALLS), median_us(b, 3) / BATCH) for name, (a, b) in candidates.items()}
@@ -82,9 +80,7 @@ def main() -> None:
             "python": platform.python_version(),
             "torch": torch.__version__,
             "largest_difference_from_torch": float(error),
-            "microseconds": {
-                name: {"one": one, "row_of_a_batch": many} for name, (one, many) in rows.items()
-            },
+            "microseconds": {name: {"one": one, "row_of_a_batch": many} for name, (one, many) in rows.items()},
         }
         options.json.write_text(json.dumps(told, indent=2) + "\n")
 

@@ -94,9 +94,7 @@ def main(units: int, engines: str, target: Path | None) -> None:
     work = 10 * one / units  # seconds of a whole data point
     for cpus in CLUSTERS:
         hours = SWEEP * max(work / cpus, cost / 1e3) / 3600
-        Console().print(
-            f"{SWEEP:,} data points on {cpus:>5} CPUs: {hours:.2f} h, if CPUs are as fast as these"
-        )
+        Console().print(f"{SWEEP:,} data points on {cpus:>5} CPUs: {hours:.2f} h, if CPUs are as fast as these")
     if target is not None:
         target.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 

@@ -34,9 +34,7 @@ def main() -> None:
     parser.add_argument("--omnisafe", type=Path, metavar="PYTHON", help="a Python that has OmniSafe")
     options = parser.parse_args()
     results: dict[str, Any] = {"machine": platform.machine(), "python": platform.python_version()}
-    print(
-        "| world | raw physics | blendctl ppo | the zoo's algorithm | sb3 ppo | ppo against sb3 | against raw |"
-    )
+    print("| world | raw physics | blendctl ppo | the zoo's algorithm | sb3 ppo | ppo against sb3 | against raw |")
     print("|---|---|---|---|---|---|---|")
     for world in options.worlds:
         raw = raw_speed(world, options.steps)

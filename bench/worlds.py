@@ -115,13 +115,9 @@ def time_world(name: str, *, num_envs: int, threads: int, steps: int, rounds: in
 @click.option("--steps", default=100, show_default=True, help="Steps of every world in a round.")
 @click.option("--rounds", default=3, show_default=True, help="Rounds; the fastest counts.")
 @click.option("--json", "target", type=click.Path(path_type=Path), help="Write the figures there.")
-def main(
-    names: tuple[str, ...], num_envs: int, threads: int, steps: int, rounds: int, target: Path | None
-) -> None:
+def main(names: tuple[str, ...], num_envs: int, threads: int, steps: int, rounds: int, target: Path | None) -> None:
     """Time worlds by NAME (all eighteen by default)."""
-    table = Table(
-        title=f"{num_envs} worlds, {threads} threads: ms per world-step, MuJoCo {mujoco.__version__}"
-    )
+    table = Table(title=f"{num_envs} worlds, {threads} threads: ms per world-step, MuJoCo {mujoco.__version__}")
     for column in ("world", "raw", "vector", "ratio", "goal", "single", "x raw", "at most", "reset ms"):
         table.add_column(column, justify="left" if column == "world" else "right")
     figures = {}
@@ -133,9 +129,7 @@ def main(
         cells = [f"{t.raw:.4f}", f"{t.vector:.4f}", f"{ratio:.2f}", f"{goal or ''}"]
         cells += [f"{t.single:.4f}", f"{slower:.2f}", f"{limit or ''}", f"{t.reset:.3f}"]
         table.add_row(name, *cells)
-        Console(stderr=True).print(
-            f"{name}: ratio {ratio:.2f}, single {slower:.2f}x raw, reset {t.reset:.3f} ms"
-        )
+        Console(stderr=True).print(f"{name}: ratio {ratio:.2f}, single {slower:.2f}x raw, reset {t.reset:.3f} ms")
     Console().print(table)
     if target is not None:
         target.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")

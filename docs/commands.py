@@ -56,9 +56,7 @@ def _told(words: str, command: click.Command) -> list[str]:
     for block in blocks:
         lines = [line.strip() for line in block.strip().splitlines()]
         parts.append(
-            "```text\n" + "\n".join(lines).strip("\x00") + "\n```\n"
-            if "\x00" in block
-            else " ".join(lines) + "\n"
+            "```text\n" + "\n".join(lines).strip("\x00") + "\n```\n" if "\x00" in block else " ".join(lines) + "\n"
         )
     found = (param.get_help_record(context) for param in command.params)
     rows = [row for row in found if row and row[1]]

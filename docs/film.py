@@ -72,9 +72,7 @@ def _frame(picture, path, *, total: float, cost: float):
     for row, name in enumerate(COLORS):
         y = SIZE + 13 + 20 * row
         pen.ellipse([10, y - 5, 20, y + 5], fill=COLORS[name] if name == driver else (215, 215, 215))
-        pen.text(
-            (28, y), name, fill=(34, 40, 49) if name == driver else (150, 150, 150), font=font, anchor="lm"
-        )
+        pen.text((28, y), name, fill=(34, 40, 49) if name == driver else (150, 150, 150), font=font, anchor="lm")
     pen.text((SIZE - 10, SIZE + 13), f"return {total:5.2f}", fill=(34, 40, 49), font=font, anchor="rm")
     pen.text((SIZE - 10, SIZE + 33), f"cost {cost:3.0f}", fill=(34, 40, 49), font=font, anchor="rm")
     return np.asarray(image)

@@ -51,14 +51,10 @@ class Drawing:
         self.text(across, (x0 + x1) / 2, y0 + 30, kind="soft", anchor="middle")
         self.text(up, x0 - 16, (y0 + y1) / 2, kind="soft", anchor="middle", turned=True)
 
-    def line(
-        self, start: tuple[float, float], end: tuple[float, float], kind: str, *, width: float = 1
-    ) -> None:
+    def line(self, start: tuple[float, float], end: tuple[float, float], kind: str, *, width: float = 1) -> None:
         """Draw a line between two pixels."""
         (x0, y0), (x1, y1) = start, end
-        self.shapes.append(
-            f'<path class="{kind}" stroke-width="{width:g}" d="M{x0:g} {y0:g}L{x1:g} {y1:g}"/>'
-        )
+        self.shapes.append(f'<path class="{kind}" stroke-width="{width:g}" d="M{x0:g} {y0:g}L{x1:g} {y1:g}"/>')
 
     def dot(self, place: tuple[float, float], kind: str, *, radius: float = 7) -> None:
         """Draw a disc at a pixel."""
@@ -128,9 +124,7 @@ def maximal_loss() -> Drawing:
         for k, (label, color) in enumerate((("reward", "a"), ("-cost", "b"))):
             length = round(float(loss[k]) * 440, 1)
             top = y + 19 * k - 4
-            drawing.shapes.append(
-                f'<rect class="{color}" x="60" y="{top}" width="{max(length, 2):g}" height="14"/>'
-            )
+            drawing.shapes.append(f'<rect class="{color}" x="60" y="{top}" width="{max(length, 2):g}" height="14"/>')
             told = f"{label} {loss[k]:.2f}" + (" = its maximal loss" if loss[k] == largest else "")
             kind = "ink small bold" if loss[k] == largest and best else "soft small"
             drawing.text(told, 60 + max(length, 2) + 8, top + 12, kind=kind)
@@ -173,9 +167,7 @@ def optimism() -> Drawing:
 
 def mixing_line() -> Drawing:
     """Return against cost: two controllers, what mixing them blindly brings, and where a switch could get."""
-    drawing = Drawing(
-        600, 400, "The mixing line between two controllers, the corner above it, and the ceiling between"
-    )
+    drawing = Drawing(600, 400, "The mixing line between two controllers, the corner above it, and the ceiling between")
     drawing.plane(60, 340, 500, 280)
     drawing.axes("cost per episode (less is better)", "return per episode")
     safe, fast, corner = (0.2, 0.25), (0.85, 0.8), (0.2, 0.8)

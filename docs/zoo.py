@@ -30,9 +30,7 @@ def _row(card: dict[str, Any]) -> str:
         low, high = seen[f"{quantity}_ci95"]
         cells.append(f"{seen[f'{quantity}_mean']:.1f} ({low:.1f} to {high:.1f})")
     first = context["r2"][0] if context else None
-    cells.append(
-        f"{first['reward_blending']:.2f}, {first['cost_blending']:.2f}" if first else "no context networks"
-    )
+    cells.append(f"{first['reward_blending']:.2f}, {first['cost_blending']:.2f}" if first else "no context networks")
     return f"| {' | '.join(cells)} |\n"
 
 

@@ -15,8 +15,7 @@ matrices = hnp.arrays(
 
 def dominated_by_definition(mu, x):
     return any(
-        all(mu[y, k] >= mu[x, k] for k in range(mu.shape[1]))
-        and any(mu[y, k] > mu[x, k] for k in range(mu.shape[1]))
+        all(mu[y, k] >= mu[x, k] for k in range(mu.shape[1])) and any(mu[y, k] > mu[x, k] for k in range(mu.shape[1]))
         for y in range(len(mu))
     )
 

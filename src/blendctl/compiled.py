@@ -66,8 +66,7 @@ def _parts_of(function: Callable[..., Any]) -> frozenset[tuple[str, ...]]:
         elif isinstance(value, np.ndarray):
             parts.add((name, str(value.shape), hashlib.sha256(value.tobytes()).hexdigest()))
         elif not name.startswith("__") and all(
-            isinstance(entry, (int, float, str))
-            for entry in (value if isinstance(value, tuple) else (value,))
+            isinstance(entry, (int, float, str)) for entry in (value if isinstance(value, tuple) else (value,))
         ):
             parts.add((name, repr(value)))
     return frozenset(parts)

@@ -89,8 +89,7 @@ def _feedback(mu: ArrayLike) -> FloatArray:
     values = _finite(mu, "mu", minimum_ndim=2)
     if 0 in values.shape[-2:]:
         raise InputError(
-            f"mu must have at least one arm and one objective: (..., arms, objectives), "
-            f"actually: {values.shape}"
+            f"mu must have at least one arm and one objective: (..., arms, objectives), actually: {values.shape}"
         )
     return values
 
@@ -107,7 +106,5 @@ def _finite(values: ArrayLike, name: str, *, minimum_ndim: int) -> FloatArray:
         allowed = "(..., arms, objectives)" if minimum_ndim == 2 else "(..., objectives)"
         raise InputError(f"{name} must have shape {allowed}, actually: {array.shape}")
     if not np.isfinite(array).all():
-        raise InputError(
-            f"{name} must be finite, actually: {np.count_nonzero(~np.isfinite(array))} NaN or inf"
-        )
+        raise InputError(f"{name} must be finite, actually: {np.count_nonzero(~np.isfinite(array))} NaN or inf")
     return array

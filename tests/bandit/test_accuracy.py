@@ -34,9 +34,7 @@ def exact(psi, y, regularization):
     """Sum V and W in integers (exact), then solve with sixty digits: V, theta, and a function for widths."""
     unit = mpmath.mpf(2) ** -80
     with mpmath.workdps(60):
-        v = mpmath.matrix(exact_product(psi, psi).tolist()) * unit + mpmath.mpf(regularization) * mpmath.eye(
-            D
-        )
+        v = mpmath.matrix(exact_product(psi, psi).tolist()) * unit + mpmath.mpf(regularization) * mpmath.eye(D)
         w = mpmath.matrix(exact_product(psi, y).tolist()) * unit
         inverse = v**-1
         theta = np.array((inverse * w).T.tolist(), dtype=object)
@@ -58,9 +56,7 @@ def relative_errors(count, *, spread, regularization):
     core.config[memory_layout.REGULARIZATION] = regularization
     core.root[0, np.arange(D), np.arange(D)] = np.sqrt(regularization)
     for start in range(0, count, 10_000):
-        code = kernels.update(
-            core.state, core.config, psi[start : start + 10_000], y[start : start + 10_000], True
-        )
+        code = kernels.update(core.state, core.config, psi[start : start + 10_000], y[start : start + 10_000], True)
         assert code == memory_layout.OK
     v, theta, width = exact(psi, y, regularization)
     condition = np.linalg.cond(np.array(v.tolist(), dtype=float))

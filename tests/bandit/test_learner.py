@@ -45,9 +45,7 @@ def test_every_number_is_the_textbooks(d, m, arms, radius, union, seed):
         np.testing.assert_allclose(decision.ucb, ucb, rtol=1e-9, atol=1e-10)
         np.testing.assert_allclose(decision.loss, loss, rtol=1e-8, atol=1e-10)
         least = loss.min()
-        assert set(decision.candidates) == {
-            a for a in range(arms) if loss[a] <= least + 1e-9 and pareto.front(ucb)[a]
-        }
+        assert set(decision.candidates) == {a for a in range(arms) if loss[a] <= least + 1e-9 and pareto.front(ucb)[a]}
         assert decision.arm in decision.candidates
         bound += loss[decision.arm] + 2 * book.radius * width[decision.arm]
         y = rng.normal(size=m)
@@ -357,9 +355,7 @@ def test_forgetting_follows_its_definition():
         prior *= discount
         prior[t % d] = 2.0
         np.testing.assert_allclose(bandit.gram, v + np.diag(prior), rtol=1e-10, atol=1e-12)
-        np.testing.assert_allclose(
-            bandit.theta[0], np.linalg.solve(v + np.diag(prior), w), rtol=1e-8, atol=1e-12
-        )
+        np.testing.assert_allclose(bandit.theta[0], np.linalg.solve(v + np.diag(prior), w), rtol=1e-8, atol=1e-12)
 
 
 def test_forgetting_keeps_a_floor_where_features_vanish():

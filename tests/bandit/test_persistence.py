@@ -148,9 +148,7 @@ def test_foreign_safetensors_are_refused(tmp_path):
 
 def test_a_later_format_is_refused_by_name(tmp_path):
     metadata = {"format": "blendctl-bandit", "version": "99", "blendctl": "9.9"}
-    save_file(
-        {"state": np.zeros((1, 3)), "rng": np.zeros((1, 4), np.uint64)}, tmp_path / "b", metadata=metadata
-    )
+    save_file({"state": np.zeros((1, 3)), "rng": np.zeros((1, 4), np.uint64)}, tmp_path / "b", metadata=metadata)
     with pytest.raises(FileFormatError, match="version 99, this blendctl reads version 1"):
         BlendingBandit.load(tmp_path / "b")
 

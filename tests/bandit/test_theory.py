@@ -24,9 +24,7 @@ def life(request):
         seed=0,
     )
     records = list(play(world, batch, stages=STAGES, rng=np.random.default_rng(4)))
-    gap, loss, bound = (
-        np.cumsum([getattr(r, name) for r in records], axis=0) for name in ("gap", "loss", "bound")
-    )
+    gap, loss, bound = (np.cumsum([getattr(r, name) for r in records], axis=0) for name in ("gap", "loss", "bound"))
     return batch, gap, loss, bound
 
 
@@ -79,12 +77,8 @@ def test_confidence_sets_hold_for_all_objectives_at_once():
 
 def test_confidence_sets_of_a_forgetful_learner_hold_at_each_stage():
     rng = np.random.default_rng(5)
-    world = LinearWorld(
-        np.array([[0.01]]), noise=1.0
-    )  # a small S: nothing but the noise's part of the radius
-    batch = BanditBatch(
-        400, n_features=1, n_objectives=1, noise=1.0, theta_bound=0.01, delta=0.1, discount=0.9, seed=0
-    )
+    world = LinearWorld(np.array([[0.01]]), noise=1.0)  # a small S: nothing but the noise's part of the radius
+    batch = BanditBatch(400, n_features=1, n_objectives=1, noise=1.0, theta_bound=0.01, delta=0.1, discount=0.9, seed=0)
     for record in play(world, batch, stages=200, rng=rng):
         if record.stage % 20 == 0:
             learners = [batch.learner(i) for i in range(len(batch))]

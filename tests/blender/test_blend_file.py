@@ -27,9 +27,7 @@ def drive(blender, steps, *, seed=0):
     return right / steps
 
 
-@pytest.mark.parametrize(
-    "features", [None, "online", [OneHot(), "online"]], ids=["default", "online", "stack"]
-)
+@pytest.mark.parametrize("features", [None, "online", [OneHot(), "online"]], ids=["default", "online", "stack"])
 def test_a_frozen_blend_is_as_good_as_it_was(tmp_path, features):
     first = blend(features=features)
     drive(first, 400)

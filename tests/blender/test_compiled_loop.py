@@ -81,9 +81,7 @@ class Fragile(SingleWorld):
     def reset(self, *, seed=None, options=None):
         told = super().reset(seed=seed, options=options)
         if seed % 2:
-            self.batch.worlds.qvel[0] = (
-                2e10  # beyond what MuJoCo calls sane; the observation does not show it yet
-            )
+            self.batch.worlds.qvel[0] = 2e10  # beyond what MuJoCo calls sane; the observation does not show it yet
         return told
 
 
@@ -115,9 +113,7 @@ def broken(at):
 
 
 def test_what_is_unusual_is_done_again_by_the_blender(monkeypatch):
-    monkeypatch.setattr(
-        module, "open_controller", lambda spec, world: broken(0) if spec == PAIR[0] else load(spec)
-    )
+    monkeypatch.setattr(module, "open_controller", lambda spec, world: broken(0) if spec == PAIR[0] else load(spec))
     spoiled = []
     monkeypatch.setattr(
         CompiledLoop,

@@ -54,9 +54,7 @@ def test_a_seed_makes_everything_the_same_again(make, observation):
     runs = []
     for _ in range(2):
         blender = make(controllers=[noisy("a"), noisy("b")], features="one-hot", seed=3)
-        runs.append(
-            [blender.act(observation) for _ in range(20) if blender.last is None or not drive_one(blender)]
-        )
+        runs.append([blender.act(observation) for _ in range(20) if blender.last is None or not drive_one(blender)])
     assert np.array_equal(runs[0], runs[1])
     assert np.unique(np.array(runs[0])[:, 0]).size > 10
 

@@ -356,11 +356,7 @@ class Chaos:
             return np.zeros(2)
         moody = Moody(self.name)
         moody.mood = self.mood
-        return (
-            moody.act(observation) * self.rng.uniform(0.5, 1.0)
-            if self.mood == "well"
-            else moody.act(observation)
-        )
+        return moody.act(observation) * self.rng.uniform(0.5, 1.0) if self.mood == "well" else moody.act(observation)
 
 
 def test_a_hundred_thousand_steps_of_every_failure_at_random(tmp_path):

@@ -66,9 +66,7 @@ def test_groups_have_one_schema_even_where_nothing_is_known(make, tmp_path, obse
             raise ValueError("boom")
         return [0.5, 0.0]
 
-    blender = make(
-        controllers=[moody], safe_action=[0.0, 0.0], record=Recorder(tmp_path, group=6), features="one-hot"
-    )
+    blender = make(controllers=[moody], safe_action=[0.0, 0.0], record=Recorder(tmp_path, group=6), features="one-hot")
     for value in (0, 0, 0, 1, 1, 1, 0, 0):
         blender.act(np.full(4, float(value)))
     blender.close()
@@ -150,9 +148,7 @@ def test_what_went_wrong_is_told_of_a_stage_whose_feedback_came_late(tmp_path, o
             raise RuntimeError("not today")
         return [0.1]
 
-    blender = Blender(
-        [moody, lambda o: [0.2]], ["moody", "safe"], features="one-hot", record=tmp_path, seed=0
-    )
+    blender = Blender([moody, lambda o: [0.2]], ["moody", "safe"], features="one-hot", record=tmp_path, seed=0)
     for _ in range(3):
         blender.act(observation)
     blender.observe(reward=0.7, cost=0.0, stage=2)
@@ -234,9 +230,7 @@ def test_records_that_are_not_there_are_told(make, tmp_path):
 
 
 def test_actions_that_are_single_numbers_are_explained(tmp_path):
-    with Blender(
-        [lambda o: 0, lambda o: 1], ["0", "1"], features="one-hot", record=tmp_path, seed=0
-    ) as blender:
+    with Blender([lambda o: 0, lambda o: 1], ["0", "1"], features="one-hot", record=tmp_path, seed=0) as blender:
         action = blender.act(np.zeros(2))
         blender.observe(reward=1.0, cost=0.0)
     told = explain_record(read_record(tmp_path, step=1))

@@ -43,9 +43,7 @@ class Countdown(gymnasium.Env):
 
 
 def two(**options):
-    return Blender(
-        [lambda o: [0.5], lambda o: [0.1]], ["fast", "safe"], features="one-hot", seed=0, **options
-    )
+    return Blender([lambda o: [0.5], lambda o: [0.1]], ["fast", "safe"], features="one-hot", seed=0, **options)
 
 
 def team():
@@ -161,9 +159,7 @@ def test_correct_means_that_no_other_arm_is_as_good_and_clearly_better(truth, ar
 @pytest.mark.parametrize("learner", ["each", "pooled"])
 def test_many_worlds_are_driven_in_lock_step(learner):
     batch = BlenderBatch(team(), 3, names=["bold", "wary"], learner=learner, features="one-hot", seed=0)
-    worlds = VectorWorld(
-        "PointGoal1", 3, threads=1, autoreset_mode=AutoresetMode.DISABLED, max_episode_steps=40
-    )
+    worlds = VectorWorld("PointGoal1", 3, threads=1, autoreset_mode=AutoresetMode.DISABLED, max_episode_steps=40)
     records = list(run(worlds, batch, episodes=2, seed=0, counterfactual=True))
     worlds.close()
     assert len(records) == 80
@@ -180,9 +176,7 @@ def test_many_worlds_are_driven_in_lock_step(learner):
 def test_each_learner_of_a_batch_is_as_one_blender_alone():
     """A world with deterministic controllers: row i of a batch does what a blender of seed + i does."""
     batch = BlenderBatch(team(), 2, names=["bold", "wary"], features=OneHot(), seed=0)
-    worlds = VectorWorld(
-        "PointGoal1", 2, threads=1, autoreset_mode=AutoresetMode.DISABLED, max_episode_steps=50
-    )
+    worlds = VectorWorld("PointGoal1", 2, threads=1, autoreset_mode=AutoresetMode.DISABLED, max_episode_steps=50)
     together = np.array([record.arm for record in run(worlds, batch, seed=0)])
     worlds.close()
     env = gymnasium.make(WORLD, max_episode_steps=50)
@@ -194,9 +188,7 @@ def test_each_learner_of_a_batch_is_as_one_blender_alone():
 
 def test_a_batch_holds_and_looks_back():
     batch = BlenderBatch(team(), 2, features="one-hot", hold=5, context="previous", seed=0)
-    worlds = VectorWorld(
-        "PointGoal1", 2, threads=1, autoreset_mode=AutoresetMode.DISABLED, max_episode_steps=23
-    )
+    worlds = VectorWorld("PointGoal1", 2, threads=1, autoreset_mode=AutoresetMode.DISABLED, max_episode_steps=23)
     records = list(run(worlds, batch, seed=0))
     worlds.close()
     assert records[0].decisions is None  # a first pull by chance
@@ -322,9 +314,7 @@ def test_the_truth_of_stages_judged_later_is_that_of_a_peek_at_once(tmp_path):
             return super().step(action)
 
     peeked = []
-    blender = Blender(
-        team(), ["fast", "safe"], features="one-hot", seed=0, record=Recorder(tmp_path / "r", group=40)
-    )
+    blender = Blender(team(), ["fast", "safe"], features="one-hot", seed=0, record=Recorder(tmp_path / "r", group=40))
     with blender:
         env = Watched(SingleWorld("PointGoal1", max_episode_steps=75))
         records = list(run(env, blender, episodes=2, seed=3, counterfactual=True))
@@ -412,9 +402,7 @@ class Stateful:
 @pytest.mark.parametrize("deadline", [None, 5.0], ids=["plain", "in a thread"])
 def test_controllers_that_remember_are_told_when_an_episode_is_over(deadline):
     memory = Stateful()
-    with Blender(
-        [memory, lambda o: [0.1]], ["a", "b"], features="one-hot", seed=0, deadline=deadline
-    ) as blender:
+    with Blender([memory, lambda o: [0.1]], ["a", "b"], features="one-hot", seed=0, deadline=deadline) as blender:
         list(run(Countdown(7), blender, episodes=3))
         assert memory.longest == 7
         blender.act(np.zeros(1))  # a thread has come to it by now
@@ -433,9 +421,7 @@ def test_a_reset_that_fails_benches_the_controller():
 
 
 def test_nan_inside_a_dictionary_is_noticed():
-    blender = Blender(
-        [lambda o: [0.1], lambda o: [0.2]], ["a", "b"], features="one-hot", safe_action=[0.0], seed=0
-    )
+    blender = Blender([lambda o: [0.1], lambda o: [0.2]], ["a", "b"], features="one-hot", safe_action=[0.0], seed=0)
     blender.act({"camera": np.zeros((2, 2)), "speed": 1.0})
     assert blender.last.event is None
     blender.act({"camera": np.full((2, 2), np.nan), "speed": 1.0})

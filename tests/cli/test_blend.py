@@ -116,9 +116,7 @@ def test_what_cannot_be_blended_is_said_in_one_line(capsys, args, words):
 
 
 def test_check_controller_passes_and_fails(tmp_path, capsys):
-    (tmp_path / "mine.py").write_text(
-        "def good(o):\n    return [0.0, 0.0]\n\ndef bad(o):\n    return [0.0]\n"
-    )
+    (tmp_path / "mine.py").write_text("def good(o):\n    return [0.0, 0.0]\n\ndef bad(o):\n    return [0.0]\n")
     code, out, _ = call(
         capsys, "check-controller", f"{tmp_path}/mine.py:good", "--observations", 20, "--deadline", 10,
         "--json", tmp_path / "found.json",

@@ -65,9 +65,7 @@ def test_what_is_done_is_not_run_again_and_methods_can_be_added(folder, capsys):
 
 
 def test_another_run_is_not_mixed_in(folder, capsys):
-    code, _, err = call(
-        capsys, "compare", "PointGoal1", "--methods", "paper", *SHORT, "--seed", 4, "--out", folder
-    )
+    code, _, err = call(capsys, "compare", "PointGoal1", "--methods", "paper", *SHORT, "--seed", 4, "--out", folder)
     assert code == 1
     assert "another run of compare: seed 3 there, 4 now" in err
 
@@ -98,9 +96,7 @@ def test_wrong_words_are_told(tmp_path, capsys):
     code, _, err = call(capsys, "compare", "PointGoal1", "--engine", "rey", *out)
     assert code == 1
     assert 'did you mean "ray"' in err
-    code, _, err = call(
-        capsys, "compare", "CarButton1", "--controllers", "PointGoal1/ppo", "PointGoal1/trpo", *out
-    )
+    code, _, err = call(capsys, "compare", "CarButton1", "--controllers", "PointGoal1/ppo", "PointGoal1/trpo", *out)
     assert code == 1
     assert "Use a controller trained for it" in err
     assert not (tmp_path / "none").exists()

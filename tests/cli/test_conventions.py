@@ -73,9 +73,7 @@ def test_the_line_in_the_table_is_true_to_each_command():
 
 
 def test_json_on_stdout_leaves_stdout_to_it(capsys):
-    code, out, err = call(
-        capsys, "evaluate", "PointGoal1/ppo", "--episodes", 1, "--threads", 1, "--json", "-"
-    )
+    code, out, err = call(capsys, "evaluate", "PointGoal1/ppo", "--episodes", 1, "--threads", 1, "--json", "-")
     assert code == 0
     assert json.loads(out)["episodes"] == 1
     assert "return" in err

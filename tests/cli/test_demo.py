@@ -67,9 +67,7 @@ def test_wrong_usage_says_what_is_allowed(args, message):
 
 
 def test_fifty_arms_still_make_a_table(tmp_path):
-    done = blendctl(
-        "demo", "bandit", "--stages", "5", "--learners", "2", "--arms", "50", "--out", str(tmp_path)
-    )
+    done = blendctl("demo", "bandit", "--stages", "5", "--learners", "2", "--arms", "50", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "pareto-uniform" in done.stdout
     assert "+45 arms" in done.stdout

@@ -139,9 +139,7 @@ def test_bad_input_says_what_is_allowed(args, message, tmp_path, monkeypatch):
 
 def test_the_command_line_runs_it_without_a_bar_where_nobody_looks(tmp_path):
     command = [sys.executable, "-m", "blendctl", "play", "PointGoal0", "--steps", "10", "--size", "96"]
-    done = subprocess.run(
-        [*command, "--out", str(tmp_path / "p.gif")], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([*command, "--out", str(tmp_path / "p.gif")], capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert done.stderr == ""
     assert "wrote" in done.stdout

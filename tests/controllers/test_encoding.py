@@ -114,9 +114,7 @@ def test_an_encoding_survives_json():
     assert Encoding.from_dict(json.loads(json.dumps(encoding.to_dict()))) == encoding
 
 
-@pytest.mark.parametrize(
-    "change", [{"robot_scale": [1.0]}, {"near": None, "extra": 1}, {"lidars": [{"kind": 1}]}]
-)
+@pytest.mark.parametrize("change", [{"robot_scale": [1.0]}, {"near": None, "extra": 1}, {"lidars": [{"kind": 1}]}])
 def test_a_damaged_encoding_is_refused(change):
     with pytest.raises((FileFormatError, InputError)):
         Encoding.from_dict(one_ring().to_dict() | change)

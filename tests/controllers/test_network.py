@@ -103,9 +103,7 @@ def test_a_controller_survives_its_file(tmp_path):
     back = load(tmp_path / "c.safetensors")
     rows = np.random.default_rng(1).normal(size=(5, 6))
     assert np.array_equal(back.act(rows), c.act(rows))
-    assert np.array_equal(
-        back.predict(rows, c.act(rows), horizon=10), c.predict(rows, c.act(rows), horizon=10)
-    )
+    assert np.array_equal(back.predict(rows, c.act(rows), horizon=10), c.predict(rows, c.act(rows), horizon=10))
     assert back.card == c.card
     assert back.encoding == c.encoding
 

@@ -46,9 +46,7 @@ def serve(request):
 @pytest.mark.parametrize("kind", ["tcp", "unix"])
 def test_it_acts_and_predicts_as_it_would_here(serve, tmp_path, kind):
     here = Predictive()
-    _, address = serve(
-        here, "tcp://127.0.0.1:0" if kind == "tcp" else f"unix:{tmp_path}/c.sock", token="open sesame"
-    )
+    _, address = serve(here, "tcp://127.0.0.1:0" if kind == "tcp" else f"unix:{tmp_path}/c.sock", token="open sesame")
     with RemoteController(address, token="open sesame", deadline=10.0) as there:
         assert (there.name, there.observation_size, there.action_size) == ("predictive", 3, 2)
         observation = np.array([0.1, 0.2, 0.4])
@@ -136,9 +134,7 @@ def test_a_blender_drives_on_when_a_remote_controller_dies(serve, tmp_path):
     address = f"unix:{tmp_path}/c.sock"
     server, _ = serve(Predictive(), address)
     remote = RemoteController(address, deadline=5.0)
-    blender = Blender(
-        [remote, lambda o: [0.5, 0.5]], ["far", "near"], features="one-hot", fallback="near", seed=0
-    )
+    blender = Blender([remote, lambda o: [0.5, 0.5]], ["far", "near"], features="one-hot", fallback="near", seed=0)
     for step in range(40):
         if step == 10:
             server.close()
@@ -183,9 +179,7 @@ def test_nonsense_on_the_wire_hurts_nobody(serve):
     del server
 
 
-@pytest.mark.parametrize(
-    "answer", [{"id": 1}, {"id": 1, "action": {"type": "<f8", "shape": [np.inf], "data": b""}}]
-)
+@pytest.mark.parametrize("answer", [{"id": 1}, {"id": 1, "action": {"type": "<f8", "shape": [np.inf], "data": b""}}])
 def test_an_answer_without_an_action_is_an_error_of_the_wire(answer):
     with socket.create_server(("127.0.0.1", 0)) as listener:
 

@@ -79,6 +79,4 @@ def test_the_site_builds_without_a_warning_and_asks_nothing_of_others(tmp_path):
     assert "Blender" in (tmp_path / "api.html").read_text(encoding="utf-8")
     for file in tmp_path.glob("*.html"):
         text = file.read_text(encoding="utf-8")
-        assert not re.findall(r'<(?:script|link)[^>]+(?:src|href)="https?://[^"]+\.(?:js|css)', text), (
-            file.name
-        )
+        assert not re.findall(r'<(?:script|link)[^>]+(?:src|href)="https?://[^"]+\.(?:js|css)', text), file.name

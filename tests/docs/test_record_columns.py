@@ -39,9 +39,7 @@ def table(tmp_path_factory):
     def slow(observation):
         return [0.1, 0.0]
 
-    with Blender(
-        [fast, slow], ["fast-one", "slow"], safe_action=[0.0, 0.0], record=folder, seed=0
-    ) as blender:
+    with Blender([fast, slow], ["fast-one", "slow"], safe_action=[0.0, 0.0], record=folder, seed=0) as blender:
         for step in range(1, 81):
             blender.act(np.full(3, np.nan) if step == 40 else np.zeros(3))
             if step not in (50, 60):

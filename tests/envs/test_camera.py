@@ -90,9 +90,7 @@ def test_the_vector_form_and_gymnasiums_recorder_use_it(tmp_path):
     assert not np.array_equal(first, second)
     worlds.close()
     view = {"width": 64, "height": 64}
-    env = RecordVideo(
-        gymnasium.make("blendctl/CarGoal0-v0", render_mode="rgb_array", view=view), str(tmp_path / "v")
-    )
+    env = RecordVideo(gymnasium.make("blendctl/CarGoal0-v0", render_mode="rgb_array", view=view), str(tmp_path / "v"))
     env.reset(seed=0)
     for _ in range(5):
         env.step(np.ones(2))

@@ -26,9 +26,7 @@ def test_the_legend_names_every_colour_and_leaves_the_picture_alone(name, width)
         assert has(whole[50:], color), kind
 
 
-@pytest.mark.parametrize(
-    "change", [{"step": 121}, {"total": 3.42}, {"cost": 13.0}, {"hurts": True}, {"meets": True}]
-)
+@pytest.mark.parametrize("change", [{"step": 121}, {"total": 3.42}, {"cost": 13.0}, {"hurts": True}, {"meets": True}])
 def test_each_number_is_shown(change):
     caption = Caption(find_task("PointGoal1"), "PointGoal1")
     picture = np.zeros((50, 480, 3), np.uint8)

@@ -78,9 +78,7 @@ def test_objects_that_cannot_fit_are_refused_with_advice():
 
 
 def test_an_episode_ends_when_the_next_goal_finds_no_room():
-    cramped = Task(
-        "Point", "goal", 0.75, (Goal(),)
-    )  # from the middle, the robot's keepout covers every place
+    cramped = Task("Point", "goal", 0.75, (Goal(),))  # from the middle, the robot's keepout covers every place
     worlds = VectorWorld(cramped, 2)
     worlds.reset(seed=0)
     state, goal = worlds.batch.worlds, worlds.batch.plan.goal

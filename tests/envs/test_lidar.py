@@ -51,9 +51,7 @@ def test_an_angle_that_rounds_to_a_full_turn_lights_the_first_bin():
 
 def test_a_tilted_robot_sees_its_own_height():
     tilt = 0.3
-    rotation = np.array(
-        [[math.cos(tilt), 0, math.sin(tilt)], [0, 1, 0], [-math.sin(tilt), 0, math.cos(tilt)]]
-    ).ravel()
+    rotation = np.array([[math.cos(tilt), 0, math.sin(tilt)], [0, 1, 0], [-math.sin(tilt), 0, math.cos(tilt)]]).ravel()
     bins = bins_of(1.0, 0.0, np.array([0.0, 0.0, 0.5]), rotation)
     ahead = math.cos(tilt) * 1.0 + math.sin(tilt) * 0.5
     assert bins.max() == pytest.approx(1 - ahead / 3)

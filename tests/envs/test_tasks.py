@@ -87,7 +87,5 @@ def test_a_name_stands_for_one_task():
 
 
 def test_an_environment_that_is_no_world_is_told_where_to_go():
-    with pytest.raises(
-        InputError, match=r'"CartPole-v1" is a Gymnasium environment.* blendctl\.run\(env, blender\)'
-    ):
+    with pytest.raises(InputError, match=r'"CartPole-v1" is a Gymnasium environment.* blendctl\.run\(env, blender\)'):
         find_task("CartPole-v1")

@@ -109,9 +109,7 @@ def test_a_lidars_pieces_lie_where_they_look(name, piece):
 def test_nearer_objects_show_stronger():
     scene = scene_of("PointGoal0")
     top = painter(scene)
-    pictures = [
-        top.draw(replace(scene, lidars={"goal": np.full(16, v)})).astype(int) for v in (0.0, 0.3, 0.9)
-    ]
+    pictures = [top.draw(replace(scene, lidars={"goal": np.full(16, v)})).astype(int) for v in (0.0, 0.3, 0.9)]
     weak, strong = (np.abs(picture - pictures[0]).sum() for picture in pictures[1:])
     assert 0 < 2 * weak < strong
 

@@ -128,9 +128,7 @@ def said(infos):
         if key == "final_info":
             found |= {(key, *inner): value for inner, value in said(values).items()}
         elif key[0] != "_":
-            found |= {
-                (key, row): np.asarray(values[row]).tolist() for row in np.flatnonzero(infos[f"_{key}"])
-            }
+            found |= {(key, row): np.asarray(values[row]).tolist() for row in np.flatnonzero(infos[f"_{key}"])}
     return found
 
 
@@ -167,9 +165,7 @@ def test_a_copy_is_a_vector_of_its_own():
     other = copy.deepcopy(worlds)
     driven(other, actions_for(5, 3, seed=1))
     again = copy.deepcopy(worlds)
-    for a, b in zip(
-        driven(worlds, actions_for(5, 3, seed=2)), driven(again, actions_for(5, 3, seed=2)), strict=True
-    ):
+    for a, b in zip(driven(worlds, actions_for(5, 3, seed=2)), driven(again, actions_for(5, 3, seed=2)), strict=True):
         assert np.array_equal(a, b)
 
 
@@ -241,9 +237,7 @@ def test_bad_actions_are_refused_and_change_nothing(actions):
     assert worlds.snapshot() == before
 
 
-@pytest.mark.parametrize(
-    "call", [lambda w: w.step(np.zeros((2, 2))), lambda w: w.snapshot(), lambda w: w.scene(0)]
-)
+@pytest.mark.parametrize("call", [lambda w: w.step(np.zeros((2, 2))), lambda w: w.snapshot(), lambda w: w.scene(0)])
 def test_calls_before_the_first_reset_say_so(call):
     with pytest.raises(StateError, match="reset"):
         call(VectorWorld("PointGoal1", 2))

@@ -8,9 +8,7 @@ import pytest
 from blendctl.envs import NAMES, SingleWorld
 
 PAGE = Path(__file__).parents[2] / "docs" / "worlds.md"
-ROW = re.compile(
-    r"^\| ((?:Goal|Push|Button)\d) \| ±([\d.]+) m \| (.+?) \| (\d+) \| (\d+) \| (.+?) \|$", re.MULTILINE
-)
+ROW = re.compile(r"^\| ((?:Goal|Push|Button)\d) \| ±([\d.]+) m \| (.+?) \| (\d+) \| (\d+) \| (.+?) \|$", re.MULTILINE)
 ROWS = {task: rest for task, *rest in ROW.findall(PAGE.read_text(encoding="utf-8"))}
 
 

@@ -96,9 +96,7 @@ def test_a_learner_that_helped_to_choose_does_not_judge():
 
     def brings(method, setting, seed):
         alone = {"performant": (26.0, 60.0), "safe": (20.0, 20.0)}
-        lucky = setting == (
-            1 if seed < 4 else 4
-        )  # in the first block one setting shines, in the second another
+        lucky = setting == (1 if seed < 4 else 4)  # in the first block one setting shines, in the second another
         return alone.get(method) or ((26.0, 20.0) if lucky else (20.0, 60.0))
 
     comparison = Comparison("PointGoal1", PAIR, ("simplex",), episodes=8, block=4, seed=0)

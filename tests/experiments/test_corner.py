@@ -24,9 +24,7 @@ def test_mixing_scores_zero_and_the_corner_one(base, cost, gain, price, share):
 @given(finite, finite, positive, positive)
 def test_units_do_not_matter(returns, cost, a, b):
     plain = Corner((5.0, 50.0), (2.0, 20.0)).score(returns, cost)
-    other = Corner((5.0 * a + 1, 50.0 * b - 3), (2.0 * a + 1, 20.0 * b - 3)).score(
-        a * returns + 1, b * cost - 3
-    )
+    other = Corner((5.0 * a + 1, 50.0 * b - 3), (2.0 * a + 1, 20.0 * b - 3)).score(a * returns + 1, b * cost - 3)
     assert float(other) == pytest.approx(float(plain), rel=1e-6, abs=1e-4)
 
 

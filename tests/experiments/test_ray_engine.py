@@ -104,9 +104,7 @@ def test_a_node_killed_mid_run_changes_nothing_of_the_result(cluster, tmp_path):
         )
         found = {f.unit.key: f.result for f in running}
     assert "lost" in {event.what for event in events}
-    here = {
-        f.unit.key: f.result for f in run_units(units, store=store_in(tmp_path / "here"), engine="inline")
-    }
+    here = {f.unit.key: f.result for f in run_units(units, store=store_in(tmp_path / "here"), engine="inline")}
     assert found.keys() == here.keys()
     assert all(found[key].same_as(here[key]) for key in here)
 

@@ -54,9 +54,7 @@ def test_the_tables_are_tidy_and_whole(whole):
     assert 0 <= rows[1]["correct_ratio"] <= 1
     assert rows[0]["max_loss"] <= rows[1]["max_loss"] <= rows[1]["max_loss_bound"]
     assert rows[1]["pareto_regret"] <= rows[1]["regret_bound"]
-    assert rows[1]["theta_error"] == pytest.approx(
-        np.linalg.norm(np.subtract(rows[1]["theta"], rows[1]["theta_star"]))
-    )
+    assert rows[1]["theta_error"] == pytest.approx(np.linalg.norm(np.subtract(rows[1]["theta"], rows[1]["theta_star"])))
     alone = [row for row in points.to_pylist() if row["role"] == "safe"]
     assert alone[0]["correct_ratio"] is None
     by_role = {}

@@ -122,17 +122,11 @@ def test_a_learner_is_compared_with_chance_over_its_whole_trace():
             for role, ratio in (("blended", correct), ("random", 0.6)) for e in range(2)
             if role == "blended" or point < 10 or point % 10 == 0
         ]  # fmt: skip
-    claim = verdict(pa.Table.from_pylist(rows, schema=EPISODES))["PointGoal1"]["claims"][
-        "correct_above_random"
-    ]
+    claim = verdict(pa.Table.from_pylist(rows, schema=EPISODES))["PointGoal1"]["claims"]["correct_above_random"]
     assert claim["difference"] == pytest.approx((0.5 + 0.8 + 0.8) / 3 - 0.6)
     assert claim["sample"] == 6
-    early = [
-        row for row in rows if row["role"] == "random" or row["data_point"] < 6
-    ]  # chance is ahead of the learner
-    claim = verdict(pa.Table.from_pylist(early, schema=EPISODES))["PointGoal1"]["claims"][
-        "correct_above_random"
-    ]
+    early = [row for row in rows if row["role"] == "random" or row["data_point"] < 6]  # chance is ahead of the learner
+    claim = verdict(pa.Table.from_pylist(early, schema=EPISODES))["PointGoal1"]["claims"]["correct_above_random"]
     assert claim["sample"] == 12
 
 

@@ -69,9 +69,7 @@ def test_critics_have_unit_length_or_a_scale():
     assert plain == pytest.approx([value / 5, -cost / 5])
 
 
-@pytest.mark.parametrize(
-    "feature", [Predictions(), Predictions(horizons=(10,)), Critics(), OneHot(), OnlineLinear()]
-)
+@pytest.mark.parametrize("feature", [Predictions(), Predictions(horizons=(10,)), Critics(), OneHot(), OnlineLinear()])
 def test_a_batch_gives_what_its_rows_give(feature):
     batch = BlenderBatch(PAIR, 5, features=feature, seed=0)
     rows, actions = (

@@ -55,9 +55,7 @@ def test_the_page_follows_the_drive_and_keeps_it(page, view, blender, screenshot
         publish(record)
         if len(records) in (30, 90):
             view.catch_up()
-            page.wait(
-                f"blendctl.state().step === 30 && blendctl.episodes.length === {1 + len(records) // 60}"
-            )
+            page.wait(f"blendctl.state().step === 30 && blendctl.episodes.length === {1 + len(records) // 60}")
             states.append(page.run("blendctl.state()"))
     view.catch_up()
     for state, rows in zip(states, (records[:30], records[60:90]), strict=True):
@@ -71,9 +69,7 @@ def test_the_page_follows_the_drive_and_keeps_it(page, view, blender, screenshot
         "list.dispatchEvent(new Event('change')); })()"
     )
     page.press("End")
-    assert page.run("blendctl.state()")["return"] == pytest.approx(
-        sum(r.reward for r in records[:60]), abs=1e-5
-    )
+    assert page.run("blendctl.state()")["return"] == pytest.approx(sum(r.reward for r in records[:60]), abs=1e-5)
     view.close()
     page.wait("document.querySelector('#verdict').textContent.startsWith('The drive is over')")
     page.press("ArrowLeft")

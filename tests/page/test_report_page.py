@@ -73,12 +73,8 @@ def test_numbers_are_those_of_the_record_at_every_size(page, run_folder, record,
         assert text(page, "#sum-step") == str(step)
         if isinstance(row["reason"], str):  # of a stage without a switch the reason is not kept
             assert row["reason"].endswith(text(page, "#reason"))
-        shown = page.run(
-            "[...document.querySelectorAll('.index:last-child .value')].map((e) => e.textContent)"
-        )
-        assert [number(value) for value in shown] == pytest.approx(
-            [row["loss_bold"], row["loss_wary"]], rel=6e-3
-        )
+        shown = page.run("[...document.querySelectorAll('.index:last-child .value')].map((e) => e.textContent)")
+        assert [number(value) for value in shown] == pytest.approx([row["loss_bold"], row["loss_wary"]], rel=6e-3)
     look = request.node.callspec.id
     assert page.run("document.documentElement.dataset.theme") == look.split("-")[1]
     assert page.run("document.documentElement.scrollWidth <= innerWidth"), "the page scrolls sideways"
@@ -144,9 +140,7 @@ def test_scrubbing_and_clicks_on_the_timeline_jump(page, run_folder, record):
     # the lane of whoever drives is coloured where the click went, the other is not
     page.settle()
     at = f"112 + (document.querySelector('#timeline').clientWidth - 112) * {state['step'] - 0.5} / 150"
-    shades = [
-        pixels(page, "#timeline", f"[Math.round({at}) - 1, {arm * 20 + 3}, 1, 1]")[:3] for arm in (0, 1)
-    ]
+    shades = [pixels(page, "#timeline", f"[Math.round({at}) - 1, {arm * 20 + 3}, 1, 1]")[:3] for arm in (0, 1)]
     wash = [0xF1, 0xEF, 0xE9]
     assert shades[row["arm"]] != wash
     assert shades[1 - row["arm"]] == wash

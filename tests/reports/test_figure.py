@@ -49,8 +49,7 @@ def test_the_curves_are_the_tables_and_differ_without_colour():
     drawn = [list(line.get_ydata()) for line in panel.lines]
     assert any(np.allclose(curve, blended) for curve in drawn)
     looks = {
-        (str(line.get_linestyle()), line._dash_pattern[1] and tuple(line._dash_pattern[1]))
-        for line in panel.lines
+        (str(line.get_linestyle()), line._dash_pattern[1] and tuple(line._dash_pattern[1])) for line in panel.lines
     }
     assert len(looks) == len(panel.lines) == 3
     assert len({line.get_marker() for line in panel.lines}) == 3

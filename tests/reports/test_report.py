@@ -103,9 +103,7 @@ def test_charts_end_where_the_summary_does(folder, data):
         "Return", "Cost", "Correct choices", "Average loss under its bound", "Who drove", "What it learned, theta",
     ]  # fmt: skip
     assert charts["Return"]["series"][-1]["y"] == pytest.approx(summary["returns"], rel=1e-5)
-    assert charts["Correct choices"]["series"][0]["y"][-1] == pytest.approx(
-        100 * summary["correct_ratio"], rel=1e-4
-    )
+    assert charts["Correct choices"]["series"][0]["y"][-1] == pytest.approx(100 * summary["correct_ratio"], rel=1e-4)
     bound, loss = charts["Average loss under its bound"]["series"]
     assert loss["y"][-1] == pytest.approx(summary["average_loss"], rel=1e-4)
     assert bound["y"][-1] == pytest.approx(summary["loss_bound"], rel=1e-4)
@@ -171,9 +169,7 @@ def test_a_foreign_directory_is_refused_in_one_line(tmp_path, capsys):
 
 def test_a_record_from_python_in_any_world_has_a_report_without_a_map(tmp_path):
     controllers = [lambda o: np.array(0), lambda o: np.array(1)]
-    with Blender(
-        controllers, ["left", "right"], record=tmp_path / "record", fallback="left", seed=0
-    ) as blender:
+    with Blender(controllers, ["left", "right"], record=tmp_path / "record", fallback="left", seed=0) as blender:
         for _ in run("CartPole-v1", blender, episodes=2, seed=0):
             pass
     data = blend_page(look_into(tmp_path), replays=10)
@@ -194,9 +190,7 @@ def test_stages_of_several_steps_are_laid_out_by_step(tmp_path):
 def test_only_so_many_episodes_are_replayed_and_the_costliest(folder):
     data = blend_page(look_into(folder), replays=1)
     table = pyarrow.dataset.dataset(folder / "record").to_table().to_pandas()
-    assert [episode["number"] for episode in data["episodes"]] == [
-        table.groupby("episode")["cost"].sum().idxmax()
-    ]
+    assert [episode["number"] for episode in data["episodes"]] == [table.groupby("episode")["cost"].sum().idxmax()]
     assert data["left_out"] == 1
 
 
@@ -241,9 +235,7 @@ def bare_record(tmp_path):
     return path
 
 
-def test_the_page_of_a_bare_record_goes_beside_it_and_the_record_stays_readable(
-    bare_record, capsys, monkeypatch
-):
+def test_the_page_of_a_bare_record_goes_beside_it_and_the_record_stays_readable(bare_record, capsys, monkeypatch):
     page = bare_record.with_name("rec.v1.html")
     for folder, words in (
         (bare_record.parent, "rec.v1"),

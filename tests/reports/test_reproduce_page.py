@@ -51,9 +51,7 @@ def test_charts_follow_the_data_points(folder, data):
     assert lines["blended"]["low"] == pytest.approx(blended["return_low"].tolist(), rel=1e-5)
     correct = {line["name"]: line for line in charts["Correct choices"]["series"]}
     assert correct["blended"]["y"] == pytest.approx((100 * blended["correct_ratio"]).tolist(), rel=1e-5)
-    assert correct["blended"]["high"] == pytest.approx(
-        (100 * blended["correct_ratio_high"]).tolist(), rel=1e-5
-    )
+    assert correct["blended"]["high"] == pytest.approx((100 * blended["correct_ratio_high"]).tolist(), rel=1e-5)
     assert {"Cost", "Average loss under its bound", "Who drove", "What it learned, theta"} < set(charts)
 
 

@@ -155,9 +155,7 @@ class Page:
 
     def screenshot(self, path, *, whole=False):
         path.parent.mkdir(parents=True, exist_ok=True)
-        picture = self.call(
-            "Page.captureScreenshot", format="png", captureBeyondViewport=whole, **self._clip(whole)
-        )
+        picture = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole, **self._clip(whole))
         path.write_bytes(base64.b64decode(picture["data"]))
 
     def _clip(self, whole):

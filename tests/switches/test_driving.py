@@ -113,9 +113,7 @@ def test_what_does_not_fit_or_is_not_finite_is_told(zoo):
 def test_every_method_drives_and_repeats_itself(zoo, name):
     method = METHODS[name]
     setting = method.settings[-1]
-    once, again = (
-        driven(zoo, lambda seat: method.make(seat, setting, {}), worlds=2, judge_every=10) for _ in range(2)
-    )
+    once, again = (driven(zoo, lambda seat: method.make(seat, setting, {}), worlds=2, judge_every=10) for _ in range(2))
     np.testing.assert_array_equal(once.returns, again.returns)
     np.testing.assert_array_equal(once.switches, again.switches)
     assert np.isfinite(once.returns).all()

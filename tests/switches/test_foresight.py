@@ -123,9 +123,7 @@ def test_context_networks_foresee_what_they_predict():
     worlds = open_worlds("PointGoal1", 2)
     observations, _ = worlds.reset(seed=0)
     proposals = np.stack([c.act(observations) for c in zoo])
-    told = PredictedAhead(RolloutContext(zoo, worlds, seed=0), horizon=50)(
-        StepInput(0, observations, proposals)
-    )
+    told = PredictedAhead(RolloutContext(zoo, worlds, seed=0), horizon=50)(StepInput(0, observations, proposals))
     worlds.close()
     reward, cost = zoo[1].predict(observations, proposals[1], horizon=50)
     np.testing.assert_array_equal(told[:, 1], np.stack([reward, cost], axis=1))

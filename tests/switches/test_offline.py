@@ -67,7 +67,5 @@ def test_states_are_described_by_what_the_controllers_know():
     worlds.close()
     told = describe_states(zoo, observations)
     assert len(told) == 2
-    np.testing.assert_allclose(
-        told[:, 3], zoo[0].value(observations)
-    )  # after a 1 and two entries of the action
+    np.testing.assert_allclose(told[:, 3], zoo[0].value(observations))  # after a 1 and two entries of the action
     assert describe_states(plain, observations).shape == (2, 1 + 2 + observations.shape[1])

@@ -12,9 +12,7 @@ from blendctl.training.context import ContextConfig, fit_context, r_squared, row
 from blendctl.training.context_data import Drives, collect, sums_ahead
 from blendctl.training.encodings import Views
 
-SMALL = ContextConfig(
-    horizons=(1, 3), steps=20_000, worlds=16, hidden=(64,), passes=30, minibatch=500, threads=1
-)
+SMALL = ContextConfig(horizons=(1, 3), steps=20_000, worlds=16, hidden=(64,), passes=30, minibatch=500, threads=1)
 
 
 class Line:
@@ -110,9 +108,7 @@ def test_a_window_counts_where_one_driver_drove_within_one_episode(seed, horizon
             whole = t + horizon <= steps and (who[window, w] == 1).all() and not ended[window, w][:-1].any()
             assert counts[t, w] == whole
             if whole:
-                assert sums[t, w] == pytest.approx(
-                    sum(0.9**k * v for k, v in enumerate(values[window, w])), abs=1e-4
-                )
+                assert sums[t, w] == pytest.approx(sum(0.9**k * v for k, v in enumerate(values[window, w])), abs=1e-4)
 
 
 def test_the_next_step_counts_whoever_drove(drives):

@@ -87,9 +87,7 @@ def test_no_point_of_the_region_does_better(gx, gy, bx, by, c, delta):
     step = step_of(dual, g, b)
     assert np.hypot(*step) <= radius * (1 + 1e-6)
     angles = np.linspace(0, 2 * np.pi, 721)
-    grid = np.concatenate(
-        [r * np.stack([np.cos(angles), np.sin(angles)], 1) for r in np.linspace(0, radius, 60)]
-    )
+    grid = np.concatenate([r * np.stack([np.cos(angles), np.sin(angles)], 1) for r in np.linspace(0, radius, 60)])
     allowed = grid[grid @ b + c <= 0]
     if len(allowed) == 0:
         assert b @ step == pytest.approx(-radius * np.hypot(bx, by), rel=1e-6)

@@ -64,9 +64,7 @@ class BanditBatch:
     def decide(self, features: ArrayLike) -> DecisionBatch:
         """Pick an arm per learner: features (B, arms, n_features)."""
         array = self._core.array(features, "features", (len(self), "arms", self.options.n_features))
-        return DecisionBatch(
-            self._core.decide(array, pooled=False), array.shape[1], self.options.n_objectives
-        )
+        return DecisionBatch(self._core.decide(array, pooled=False), array.shape[1], self.options.n_objectives)
 
     def update(self, features: ArrayLike, feedback: ArrayLike) -> None:
         """Learn, each learner its own row, all or nothing: (B, n_features) and (B, n_objectives)."""

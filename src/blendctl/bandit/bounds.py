@@ -42,9 +42,7 @@ def determinant_radius(
 
     log_determinant is log det(V_t) - log det(V_0). Abbasi-Yadkori, Pal, Szepesvari (2011), Theorem 2.
     """
-    return (
-        noise * math.sqrt(log_determinant - 2.0 * math.log(delta)) + math.sqrt(regularization) * theta_bound
-    )
+    return noise * math.sqrt(log_determinant - 2.0 * math.log(delta)) + math.sqrt(regularization) * theta_bound
 
 
 def largest_determinant(d: int, t: float, regularization: float, feature_bound: float) -> float:

@@ -143,9 +143,7 @@ class Core:
                 f"feedback must be at most {memory_layout.LARGEST_FEEDBACK:g} in size, "
                 f"actually: {np.abs(feedback).max():g}; the learner is as it was"
             )
-        longest = (
-            np.sqrt(np.square(features / np.abs(features).max()).sum(axis=-1)).max() * np.abs(features).max()
-        )
+        longest = np.sqrt(np.square(features / np.abs(features).max()).sum(axis=-1)).max() * np.abs(features).max()
         raise InputError(
             f"a feature vector must be no longer than feature_bound = {self.options.feature_bound:g}, actually: "
             f"{longest:.10g}; scale the features, raise feature_bound (and regularization), or pass "
@@ -160,12 +158,9 @@ class Core:
                 raise TypeError(f"type {given.dtype}")
             array = np.require(given, dtype=np.float64, requirements=["C", "A", "W"])
         except (TypeError, ValueError) as error:
-            raise InputError(
-                f"{name} must be an array of numbers of shape {_words(shape)}: {error}"
-            ) from None
+            raise InputError(f"{name} must be an array of numbers of shape {_words(shape)}: {error}") from None
         fits = array.ndim == len(shape) and all(
-            size >= 1 if isinstance(want, str) else size == want
-            for size, want in zip(array.shape, shape, strict=True)
+            size >= 1 if isinstance(want, str) else size == want for size, want in zip(array.shape, shape, strict=True)
         )
         if not fits:
             raise InputError(f"{name} must have shape {_words(shape)}, actually: {array.shape}")

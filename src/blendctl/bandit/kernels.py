@@ -145,9 +145,7 @@ def _scale(state: FloatArray, config: FloatArray, features: FloatArray, a: int) 
 
 
 @inlined
-def _indices(
-    state: FloatArray, config: FloatArray, features: FloatArray, z: FloatArray, out: FloatArray
-) -> None:
+def _indices(state: FloatArray, config: FloatArray, features: FloatArray, z: FloatArray, out: FloatArray) -> None:
     """Fill out with radius, widths, losses, estimates and UCBs; z (arms, d) receives the whitened features."""
     arms, d = features.shape
     m = config.size - SCALES
@@ -249,9 +247,7 @@ def _settle(state: FloatArray, rng: WordArray, out: FloatArray, arms: int) -> No
 
 
 @compiled
-def decide_one(
-    state: FloatArray, rng: WordArray, config: FloatArray, features: FloatArray, out: FloatArray
-) -> int:
+def decide_one(state: FloatArray, rng: WordArray, config: FloatArray, features: FloatArray, out: FloatArray) -> int:
     """Decide by the paper's rule for one learner: features (arms, d), out one decision row.
 
     Returns the arm, or the negated code of what is wrong with the features.
@@ -337,9 +333,7 @@ def _check_feedback(feedback: FloatArray) -> int:
 
 
 @compiled
-def update(
-    state: FloatArray, config: FloatArray, features: FloatArray, feedback: FloatArray, pooled: bool
-) -> int:
+def update(state: FloatArray, config: FloatArray, features: FloatArray, feedback: FloatArray, pooled: bool) -> int:
     """Learn from features (f, d) and feedback (f, m): learner f, or learner 0 from all when pooled."""
     code = max(check_features(features, config), _check_feedback(feedback))
     if code != OK:

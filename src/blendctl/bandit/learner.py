@@ -193,9 +193,7 @@ class BlendingBandit:
         options = self._core.options
         stages = self.stage if horizon is None else horizon
         if not whole(stages) or not 0 <= stages <= LONGEST:
-            raise InputError(
-                f"horizon must be a whole number from 0 to {LONGEST:g} or None, actually: {horizon!r}"
-            )
+            raise InputError(f"horizon must be a whole number from 0 to {LONGEST:g} or None, actually: {horizon!r}")
         if options.discount < 1:
             raise StateError(
                 "a learner that forgets (discount < 1) has no regret bound without knowing how fast the world "

@@ -70,9 +70,7 @@ class StageRecord:
     bound: FloatArray  # (B,) what the learner said that the loss could not exceed
 
 
-def play(
-    world: LinearWorld, batch: BanditBatch, *, stages: int, rng: np.random.Generator
-) -> Iterator[StageRecord]:
+def play(world: LinearWorld, batch: BanditBatch, *, stages: int, rng: np.random.Generator) -> Iterator[StageRecord]:
     """Let every learner of the batch live through its own draw of the world; yield a record per stage."""
     rows = np.arange(len(batch))
     for stage in range(stages):

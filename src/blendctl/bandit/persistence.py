@@ -157,9 +157,7 @@ def _options(plain: dict[str, Any], rule: Rule | None, path: str | Path) -> Opti
         parameters = {name: tuple(v) if isinstance(v, list) else v for name, v in saved["parameters"].items()}
         rule = make_rule(saved["name"], parameters)
     elif rule.name != saved["name"]:
-        raise FileFormatError(
-            f'{path} was saved with the rule "{saved["name"]}", actually given: "{rule.name}"'
-        )
+        raise FileFormatError(f'{path} was saved with the rule "{saved["name"]}", actually given: "{rule.name}"')
     return Options(rule=rule, **plain)
 
 

@@ -56,15 +56,11 @@ def choice(name: str, value: str, allowed: Sequence[str]) -> str:
 def check_names(controllers: Sequence[Controller], names: Sequence[str] | None) -> list[str]:
     """Return a name per controller, each of its own; made from the controllers' own if none are given."""
     if names is None:
-        own = [
-            str(getattr(controller, "name", f"controller {i}")) for i, controller in enumerate(controllers)
-        ]
+        own = [str(getattr(controller, "name", f"controller {i}")) for i, controller in enumerate(controllers)]
         return [name if own.count(name) == 1 else f"{name} ({i})" for i, name in enumerate(own)]
     made = [str(name) for name in names] if not isinstance(names, str) else [names]
     if len(made) != len(controllers) or len(set(made)) < len(made) or not all(made):
-        raise InputError(
-            f"names must be {len(controllers)} different words, one per controller, actually: {names!r}"
-        )
+        raise InputError(f"names must be {len(controllers)} different words, one per controller, actually: {names!r}")
     return made
 
 
@@ -92,9 +88,7 @@ def make_bandit(
     if given is None:
         return BlendingBandit(size, len(objectives), seed=seed, **({"on_large_feature": "rescale"} | options))
     if options:
-        raise InputError(
-            f"a bandit brings its own options; do not give {', '.join(options)} beside bandit=..."
-        )
+        raise InputError(f"a bandit brings its own options; do not give {', '.join(options)} beside bandit=...")
     if not isinstance(given, BlendingBandit | str | Path):
         raise InputError(f"bandit must be a BlendingBandit or the file of one, actually: {given!r}")
     bandit = load_blend(given, feature=feature, names=names, objectives=objectives.names)

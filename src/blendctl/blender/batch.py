@@ -77,9 +77,7 @@ class BlenderBatch:
         self.frozen = frozen
         self._worlds = arguments.count("n_worlds", n_worlds)
         self._previous = arguments.choice("context", context, ("current", "previous")) == "previous"
-        self.features = as_feature(features, self.controllers).bind(
-            self.controllers, objectives=len(self.objectives)
-        )
+        self.features = as_feature(features, self.controllers).bind(self.controllers, objectives=len(self.objectives))
         size, m = self.features.size, len(self.objectives)
         settings: Any = {"on_large_feature": "rescale"} | dict(options)
         self.bandit: BanditBatch | BlendingBandit
@@ -96,9 +94,7 @@ class BlenderBatch:
         self._earlier: FloatArray | None = None
         self._total = np.zeros((self._worlds, m))
         self._teach: Callable[..., object] | None = getattr(self.features, "learn", None)
-        self._began: FloatArray | None = (
-            None  # observations at the stage's first step, for features that learn
-        )
+        self._began: FloatArray | None = None  # observations at the stage's first step, for features that learn
         self._first = np.zeros((0, 0))  # (B, action_size) applied at that step
         self._truth: FloatArray | None = None
         self._waiting = False  # an action was given whose feedback has not come
@@ -134,9 +130,7 @@ class BlenderBatch:
         return applied
 
     def _decide(self, observations: FloatArray) -> None:
-        psi = np.stack(
-            [self._context(observations, action, arm) for arm, action in enumerate(self.proposals)], axis=1
-        )
+        psi = np.stack([self._context(observations, action, arm) for arm, action in enumerate(self.proposals)], axis=1)
         self.psi = np.where(np.isfinite(psi), psi, 0.0)
         basis = self.psi
         self._total[:] = 0.0

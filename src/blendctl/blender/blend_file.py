@@ -44,9 +44,7 @@ def load_blend(
     else:
         bandit, beside, about = given, {}, {}
     saved = about.get("names", names)
-    if set(saved) == set(
-        names
-    ):  # other names may be new ones for the same controllers, another order may not
+    if set(saved) == set(names):  # other names may be new ones for the same controllers, another order may not
         _expect_same("controllers", saved, names, given)
     _expect_same("objectives", about.get("objectives", objectives), objectives, given)
     if hasattr(feature, "learn") and bandit.stage:

@@ -66,9 +66,7 @@ class Chooser:
             pass
         return self._one_by_one(observation, proposals)
 
-    def _one_by_one(
-        self, observation: Any, proposals: list[Action | None]
-    ) -> tuple[FloatArray, tuple[int, ...]]:
+    def _one_by_one(self, observation: Any, proposals: list[Action | None]) -> tuple[FloatArray, tuple[int, ...]]:
         feature, size = self.feature, self.size
         psi = np.empty((len(proposals), size))
         for arm in self.arms:
@@ -83,9 +81,7 @@ class Chooser:
                 psi[arm] = row
             except Exception as error:
                 if not self.proven and isinstance(error, InputError | TypeError | ValueError):
-                    raise InputError(
-                        f"the context of {self.names[arm]} cannot be computed: {error}"
-                    ) from error
+                    raise InputError(f"the context of {self.names[arm]} cannot be computed: {error}") from error
                 told = f"raised {type(error).__name__}: {str(error)[:200]}"
                 self.events.append(f"the context of {self.names[arm]} {told}")
                 psi[arm] = math.nan

@@ -96,18 +96,14 @@ class Blender:
         clock: Callable[[], float] = time.perf_counter,
         **options: Unpack[OptionNames],
     ) -> None:
-        self.controllers = [
-            as_controller(controller) for controller in arguments.as_controller_list(controllers)
-        ]
+        self.controllers = [as_controller(controller) for controller in arguments.as_controller_list(controllers)]
         self.names = arguments.check_names(self.controllers, names)
         self.objectives = Objectives(objectives)
         self.hold = arguments.count("hold", hold)
         self.dwell = arguments.count("dwell", dwell)
         self.safe_action = arguments.check_safe_action(safe_action)
         previous = arguments.choice("context", context, ("current", "previous")) == "previous"
-        feature = as_feature(features, self.controllers).bind(
-            self.controllers, objectives=len(self.objectives)
-        )
+        feature = as_feature(features, self.controllers).bind(self.controllers, objectives=len(self.objectives))
         self.bandit = arguments.make_bandit(
             bandit, feature, self.objectives, names=self.names, seed=seed, options=dict(options)
         )
@@ -234,9 +230,7 @@ class Blender:
             drivers.events.clear()
         return record
 
-    def _without_context(
-        self, observation: Any, proposals: list[Action | None], sound: bool
-    ) -> tuple[int, str]:
+    def _without_context(self, observation: Any, proposals: list[Action | None], sound: bool) -> tuple[int, str]:
         """Find someone to drive when nothing can be decided: by the fallback order, benched ones at last."""
         order, bench = self._chooser.fallback, self.drivers.bench
         for arm in order:

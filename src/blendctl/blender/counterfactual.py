@@ -69,9 +69,7 @@ class CounterfactualEvaluator:
 
     def __init__(self, env: Any, blender: Blender) -> None:
         self.world, self._doubtful = peeking_layer(env)
-        self._expected: FloatArray | None = (
-            None  # what the driver should bring, where a wrapper may change it
-        )
+        self._expected: FloatArray | None = None  # what the driver should bring, where a wrapper may change it
         self.blender = blender
         self.hold = blender.hold
         self._rngs: list[Any] = []
@@ -101,9 +99,7 @@ class CounterfactualEvaluator:
                 else self._peek([self._policy(record.arm)], horizon=self.hold)
             )[0]
         record.truth = np.full((len(record.proposals), len(self.blender.objectives)), np.nan)
-        others = [
-            arm for arm, action in enumerate(record.proposals) if action is not None and arm != record.arm
-        ]
+        others = [arm for arm, action in enumerate(record.proposals) if action is not None and arm != record.arm]
         if not others:
             return
         if self._late is not None:
@@ -184,9 +180,7 @@ class CounterfactualEvaluator:
         if self._found is None:
             return
         found, self._found = self._found.result(), None
-        brought = self._objectives(
-            {"reward": found.reward, "cost": found.cost, **found.parts}
-        )  # (n, objectives)
+        brought = self._objectives({"reward": found.reward, "cost": found.cost, **found.parts})  # (n, objectives)
         for (record, arm), values in zip(self._judging, brought, strict=True):
             if record.truth is not None:
                 record.truth[arm] = values
@@ -212,9 +206,7 @@ def peeking_layer(env: Any) -> tuple[Any, bool]:
     layer, outside = env, []
     while not hasattr(layer, "peek"):
         if not isinstance(layer, gymnasium.Wrapper):
-            raise InputError(
-                f"counterfactual steps need a world with `peek`, as blendctl's have, actually: {env!r}"
-            )
+            raise InputError(f"counterfactual steps need a world with `peek`, as blendctl's have, actually: {env!r}")
         outside.append(layer)
         layer = layer.env
     harmless = (
@@ -225,8 +217,7 @@ def peeking_layer(env: Any) -> tuple[Any, bool]:
         gymnasium.ObservationWrapper,
     )
     return layer, any(
-        not isinstance(wrapper, harmless) and not getattr(wrapper, "only_watches", False)
-        for wrapper in outside
+        not isinstance(wrapper, harmless) and not getattr(wrapper, "only_watches", False) for wrapper in outside
     )
 
 

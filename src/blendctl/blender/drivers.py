@@ -141,12 +141,7 @@ class Drivers:
                 action = self._within_deadline(arm, observation)
             else:
                 action = self._act[arm](observation, self.rngs[arm])
-            if (
-                type(action) is ndarray
-                and action.dtype is FLOAT
-                and action.shape == self.shape
-                and all_finite(action)
-            ):
+            if type(action) is ndarray and action.dtype is FLOAT and action.shape == self.shape and all_finite(action):
                 return action.copy()
             return self._checked(action)
         except Exception as error:

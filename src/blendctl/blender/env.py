@@ -50,9 +50,7 @@ class BlendEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self._observation: Any = None
         self._rng: np.random.Generator | None = None  # drawn from by the controllers; made by the first reset
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode."""
         self._observation, info = self.env.reset(seed=seed, options=options)
         if seed is not None or self._rng is None:

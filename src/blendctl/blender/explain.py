@@ -29,9 +29,7 @@ def explain_record(record: Record) -> str:
         lines.append(f"event: {record.event}")
     cast, decision = record.cast, record.decision
     if decision is not None:
-        told = decision.explain(
-            arms=[cast.names[arm] for arm in record.asked], objectives=cast.objectives.names
-        )
+        told = decision.explain(arms=[cast.names[arm] for arm in record.asked], objectives=cast.objectives.names)
         lines += [f"the rule ({cast.rule}): {part}" for part in told.split("; ")]
         for row, arm in enumerate(record.asked):
             values = zip(cast.objectives.names, decision.estimate[row], decision.ucb[row], strict=True)
@@ -155,9 +153,7 @@ def _grid(row: dict[str, Any], name: str, axes: list[list[str] | None]) -> NDArr
         words = axis if axis is not None else _counted(row, flat[0])
         flat = [f"{label}_{word}" for label in flat for word in words]
         shape.append(len(words))
-    return np.array([np.nan if row[label] is None else row[label] for label in flat], np.float64).reshape(
-        shape
-    )
+    return np.array([np.nan if row[label] is None else row[label] for label in flat], np.float64).reshape(shape)
 
 
 def _counted(row: dict[str, Any], label: str) -> list[str]:

@@ -43,9 +43,7 @@ class Ledger:
         self.window, self.recorder, self.counts = window, recorder, counts
         self.pending: dict[int, Record] = {}  # by stage, oldest first; never the present one
 
-    def addressee(
-        self, last: Record, stage: int | None, step: int | None, now: int
-    ) -> tuple[Record | None, int]:
+    def addressee(self, last: Record, stage: int | None, step: int | None, now: int) -> tuple[Record | None, int]:
         """Find the record that feedback belongs to, and which of its steps (from 0); `now` is the present step."""
         if stage is None and step is None:
             if last.step + last.steps <= now:
@@ -66,9 +64,7 @@ class Ledger:
         waiting = [bit for bit in range(record.steps) if not record.seen >> bit & 1]
         return record, waiting[0] if waiting else 0
 
-    def book(
-        self, record: Record | None, bit: int, feedback: FloatArray, signals: Mapping[str, Any]
-    ) -> Observed:
+    def book(self, record: Record | None, bit: int, feedback: FloatArray, signals: Mapping[str, Any]) -> Observed:
         """Book feedback (objectives,) to step `bit` of a record."""
         counts = self.counts
         if record is None:

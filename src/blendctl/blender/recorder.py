@@ -40,9 +40,7 @@ class Recorder:
     `close` tells how many stages were lost.
     """
 
-    def __init__(
-        self, path: str | Path, *, group: int = 1000, overwrite: bool = False, patient: bool = True
-    ) -> None:
+    def __init__(self, path: str | Path, *, group: int = 1000, overwrite: bool = False, patient: bool = True) -> None:
         if isinstance(group, bool) or group < 1:
             raise InputError(f"group must be a whole number >= 1, actually: {group!r}")
         self.path = Path(path)
@@ -58,9 +56,7 @@ class Recorder:
         self.lost = 0  # stages dropped because the disk could not keep up
         self.rows = 0  # taken so far
         self.error: Exception | None = None
-        self.settle: Callable[[], None] | None = (
-            None  # completes the records taken so far, before they are written
-        )
+        self.settle: Callable[[], None] | None = None  # completes the records taken so far, before they are written
         self._open: list[Record] = []
         self._full: queue.Queue[list[Record] | None] = queue.Queue(maxsize=2)
         self._parts = 0
@@ -111,8 +107,7 @@ class Recorder:
         columns = columns_of(group)
         types = {"correct": pyarrow.bool_()} | dict.fromkeys(TEXTS, pyarrow.string())
         arrays = {
-            name: pyarrow.array(values, type=types.get(name), from_pandas=True)
-            for name, values in columns.items()
+            name: pyarrow.array(values, type=types.get(name), from_pandas=True) for name, values in columns.items()
         }
         table = pyarrow.table(arrays).replace_schema_metadata({FORMAT: _header(group[0])})
         self._parts += 1
@@ -185,9 +180,7 @@ def columns_of(group: list[Record]) -> dict[str, Any]:
     _spread(out, "ucb", decisions.ucb, [arms, goals])
     _spread(out, "action", _rows([r.action for r in group], None), [None])
     for arm, name in enumerate(arms):
-        _spread(
-            out, f"action_{name}", _rows([r.proposals[arm] for r in group], group[0].action.shape), [None]
-        )
+        _spread(out, f"action_{name}", _rows([r.proposals[arm] for r in group], group[0].action.shape), [None])
     _spread(out, "truth", _rows([r.truth for r in group], (len(arms), len(goals))), [arms, goals])
     return out
 

@@ -43,28 +43,20 @@ __all__ = ["blend"]
 )
 @json_option("the summary")
 @click.option("--objectives", multiple=True, help="What is maximised.  [reward -cost]")
-@click.option(
-    "--scales", multiple=True, type=float, help="What counts as one unit of each objective.  [1 each]"
-)
+@click.option("--scales", multiple=True, type=float, help="What counts as one unit of each objective.  [1 each]")
 @click.option(
     "--features", shell_complete=features,
     help="predictions, critics, online or one-hot.  [predictions if all bring them]",
 )  # fmt: skip
-@click.option(
-    "--rule", default="maximal-loss", show_default=True, shell_complete=rules, help="Decision rule."
-)
-@click.option(
-    "--hold", type=click.IntRange(1), default=1, show_default=True, help="Control steps per decision."
-)
+@click.option("--rule", default="maximal-loss", show_default=True, shell_complete=rules, help="Decision rule.")
+@click.option("--hold", type=click.IntRange(1), default=1, show_default=True, help="Control steps per decision.")
 @click.option("--dwell", type=click.IntRange(1), default=1, show_default=True, help="Stages before a switch.")
 @click.option(
     "--context", type=click.Choice(["current", "previous"]), default="current", show_default=True,
     help="Decide from psi at the current state, or at the one before, as the paper prints.",
 )  # fmt: skip
 @click.option("--noise", type=click.FloatRange(0), default=0.1, show_default=True, help="Noise, sigma.")
-@click.option(
-    "--fallback", multiple=True, help="Who takes over when the driver fails.  [the last controller]"
-)
+@click.option("--fallback", multiple=True, help="Who takes over when the driver fails.  [the last controller]")
 @click.option(
     "--bandit",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -72,9 +64,7 @@ __all__ = ["blend"]
 )
 @click.option("--frozen", is_flag=True, help="Decide, but do not learn.")
 @click.option("--deterministic", is_flag=True, help="Mean actions instead of draws from the policies.")
-@click.option(
-    "--alone/--no-alone", default=True, show_default=True, help="Also drive with each controller alone."
-)
+@click.option("--alone/--no-alone", default=True, show_default=True, help="Also drive with each controller alone.")
 @click.option(
     "--counterfactual/--no-counterfactual", default=True, show_default=True,
     help="Step every controller from each state, to tell correct choices and true losses.",
@@ -135,9 +125,7 @@ def blend(
         write_atomically(out / "run.json", _json_bytes(summary | about | plan))
     recorder = None if out is None else Recorder(out / "record", overwrite=True)
     blender = Blender(drivers, called, seed=seed, record=recorder, **settings)
-    with DriveSession(
-        world, called, episodes=episodes, steps=steps, seed=seed, counterfactual=counterfactual
-    ) as stand:
+    with DriveSession(world, called, episodes=episodes, steps=steps, seed=seed, counterfactual=counterfactual) as stand:
         if live:
             click.echo(f"live: {stand.go_live(port, objectives=list(blender.objectives.names))}", err=True)
             if open_page:
@@ -165,9 +153,7 @@ def blend(
         blender.save(out / "bandit.safetensors")
         write_atomically(out / "summary.json", _json_bytes(summary))
         told = json_file != STDOUT
-        click.echo(
-            f"wrote {out / 'record'}, {out / 'summary.json'} and {out / 'bandit.safetensors'}", err=not told
-        )
+        click.echo(f"wrote {out / 'record'}, {out / 'summary.json'} and {out / 'bandit.safetensors'}", err=not told)
         click.echo(f"why a decision was made: blendctl explain {out} --step N", err=not told)
         click.echo(f"a page with a replay:    blendctl report {out}", err=not told)
     write_json(json_file, summary)
@@ -211,13 +197,9 @@ def _settings(options: dict[str, Any], names: list[str]) -> dict[str, Any]:
     settings["stochastic"] = not options["deterministic"]
     if options["bandit"] is not None:
         asked = click.get_current_context().get_parameter_source
-        own = [
-            f"--{name}" for name in ("scales", "rule", "noise") if asked(name) is ParameterSource.COMMANDLINE
-        ]
+        own = [f"--{name}" for name in ("scales", "rule", "noise") if asked(name) is ParameterSource.COMMANDLINE]
         if own:
-            raise InputError(
-                f"a saved learner brings its own options; do not give {', '.join(own)} beside --bandit"
-            )
+            raise InputError(f"a saved learner brings its own options; do not give {', '.join(own)} beside --bandit")
         return settings | {"bandit": options["bandit"]}
     settings |= {"rule": options["rule"], "noise": options["noise"]}
     return settings | ({"scales": list(options["scales"])} if options["scales"] else {})

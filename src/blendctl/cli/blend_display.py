@@ -73,9 +73,7 @@ def watch(title: str, *, names: list[str], total: int, hint: str = "") -> Iterat
             for arm, name in enumerate(names):
                 share = f" {100 * tally.driven[name] / max(tally.steps, 1):.0f}%   "
                 color = COLORS[arm % len(COLORS)]
-                who.append(
-                    ("● " if arm == record.arm else "○ ") + name[:20], color if arm == record.arm else "dim"
-                )
+                who.append(("● " if arm == record.arm else "○ ") + name[:20], color if arm == record.arm else "dim")
                 who.append(share, "dim")
             sums = f"episode {tally.ended + 1}   return {tally.returns[-1]:.1f}   cost {tally.costs[-1]:.0f}   costs "
             costs = Text(sums).append(sparkline(list(blocks), highest=BLOCK), "red3")

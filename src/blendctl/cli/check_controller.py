@@ -21,9 +21,7 @@ SIGNS = {"good": "[green]good[/]", "note": "[yellow]note[/]", "bad": "[red bold]
     "--world", default="PointGoal1", show_default=True, shell_complete=worlds,
     help="World whose observations it is tried on.",
 )  # fmt: skip
-@click.option(
-    "--observations", "count", type=click.IntRange(1), default=200, show_default=True, help="How many."
-)
+@click.option("--observations", "count", type=click.IntRange(1), default=200, show_default=True, help="How many.")
 @click.option(
     "--deadline",
     type=click.FloatRange(0, min_open=True),

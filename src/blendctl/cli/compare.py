@@ -52,12 +52,8 @@ def _list_methods(ctx: click.Context, param: click.Parameter, value: bool) -> No
     "--controllers", multiple=True, metavar="PERFORMANT SAFE", shell_complete=completers.controllers,
     help="The two controllers: zoo names, files, addresses.  [the paper's pair]",
 )  # fmt: skip
-@click.option(
-    "--episodes", type=click.IntRange(1), default=30, show_default=True, help="Episodes per method."
-)
-@click.option(
-    "--seed", type=click.IntRange(0), default=1_000_000, show_default=True, help="Episode i has seed + i."
-)
+@click.option("--episodes", type=click.IntRange(1), default=30, show_default=True, help="Episodes per method.")
+@click.option("--seed", type=click.IntRange(0), default=1_000_000, show_default=True, help="Episode i has seed + i.")
 @click.option("--steps", type=click.IntRange(1), help="Shorten the episodes.  [the world's own]")
 @click.option(
     "--set", "values", multiple=True, metavar="METHOD.NAME=VALUE",

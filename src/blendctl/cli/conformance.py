@@ -53,9 +53,7 @@ def conformance(folder: Path, json_file: Path | None) -> None:
 def _table(reports: list[Report]) -> Table:
     from rich.table import Table
 
-    logic, strict, loose = (
-        sum(getattr(r, part).steps for r in reports) for part in ("logic", "strict", "loose")
-    )
+    logic, strict, loose = (sum(getattr(r, part).steps for r in reports) for part in ("logic", "strict", "loose"))
     table = Table(
         title="largest differences from the reference, one step at a time",
         caption=f"{logic:,} steps of logic (lidar, reward), {strict:,} strict and {loose:,} loose steps (p99 of qpos)",

@@ -16,17 +16,13 @@ def demo() -> None:
 
 
 @demo.command(epilog="Example: blendctl demo bandit --stages 20000 --out out/demo")
-@click.option(
-    "--stages", type=click.IntRange(1), default=5000, show_default=True, help="Decisions per learner."
-)
+@click.option("--stages", type=click.IntRange(1), default=5000, show_default=True, help="Decisions per learner.")
 @click.option("--learners", type=click.IntRange(1), default=32, show_default=True, help="Learners per rule.")
 @click.option("--features", type=click.IntRange(1), default=4, show_default=True, help="Features per arm, d.")
 @click.option("--arms", type=click.IntRange(1), default=3, show_default=True, help="Arms (controllers).")
 @click.option("--objectives", type=click.IntRange(1), default=2, show_default=True, help="Objectives, m.")
 @click.option("--noise", type=click.FloatRange(0), default=0.1, show_default=True, help="Noise, sigma.")
-@click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of world and learners."
-)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of world and learners.")
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("out/demo"), show_default=True,
     help="Where bandit.png and bandit.json go.",
@@ -83,9 +79,7 @@ def bandit(
             " ".join(f"{100 * share:.0f}" for share in result.shares[:SHOWN]) + more,
         )
     Console().print(table)
-    click.echo(
-        "regret: cumulative Pareto regret, bounded by Theorem 1; loss: average maximal loss, by Theorem 2"
-    )
+    click.echo("regret: cumulative Pareto regret, bounded by Theorem 1; loss: average maximal loss, by Theorem 2")
     picture = io.BytesIO()
     draw_demo(results).savefig(picture, format="png", dpi=150)
     write_atomically(out / "bandit.png", picture.getvalue())

@@ -120,9 +120,7 @@ def _try(trial: Trial) -> Diagnosis:
         return Diagnosis(trial.name, "works", words, seconds)
     if child.returncode == EXIT_UNAVAILABLE:
         return Diagnosis(trial.name, "missing", words, seconds)
-    return Diagnosis(
-        trial.name, "broken", words or f"its process ended with code {child.returncode}", seconds
-    )
+    return Diagnosis(trial.name, "broken", words or f"its process ended with code {child.returncode}", seconds)
 
 
 def machine() -> dict[str, str | int]:

@@ -28,19 +28,13 @@ PATIENCE = 5.0  # s for an answer from an address: no robot is waiting for it
 
 
 @click.command(epilog="Example: blendctl evaluate PointGoal1/ppo --episodes 100 --json out/ppo.json")
-@click.argument(
-    "controllers", nargs=-1, required=True, metavar="NAME|PATH...", shell_complete=completers.controllers
-)
+@click.argument("controllers", nargs=-1, required=True, metavar="NAME|PATH...", shell_complete=completers.controllers)
 @click.option(
     "--env", "world", shell_complete=completers.worlds,
     help="World to evaluate in.  [the one it was trained in]",
 )  # fmt: skip
-@click.option(
-    "--episodes", type=click.IntRange(1), default=100, show_default=True, help="Whole episodes to run."
-)
-@click.option(
-    "--seed", type=click.IntRange(0), default=1_000_000, show_default=True, help="Episode i gets seed + i."
-)
+@click.option("--episodes", type=click.IntRange(1), default=100, show_default=True, help="Whole episodes to run.")
+@click.option("--seed", type=click.IntRange(0), default=1_000_000, show_default=True, help="Episode i gets seed + i.")
 @click.option("--deterministic", is_flag=True, help="Mean actions instead of draws from the policy.")
 @click.option("--threads", type=click.IntRange(1), help="Threads of the physics.  [all cores]")
 @json_option("the summary (of several controllers a list of summaries)")

@@ -22,9 +22,7 @@ STDOUT = Path("-")
 def json_option(what: str) -> Callable[[F], F]:
     """Give a command `--json FILE`, in which `-` is stdout."""
     kind = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
-    return click.option(
-        "--json", "json_file", type=kind, metavar="FILE", help=f"Write {what} as JSON; - is stdout."
-    )
+    return click.option("--json", "json_file", type=kind, metavar="FILE", help=f"Write {what} as JSON; - is stdout.")
 
 
 def table_console(json_file: Path | None) -> Console:

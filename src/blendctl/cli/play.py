@@ -25,9 +25,7 @@ HELD = 15  # steps for which a random action is held; fresh draws at every step 
 TRAIL = 150  # places
 PATIENCE = 5.0  # s for an answer from an address: no robot is waiting for it
 
-Act = Callable[
-    [NDArray[np.float64], int], NDArray[np.float64]
-]  # observations (1, obs), step -> actions (1, act)
+Act = Callable[[NDArray[np.float64], int], NDArray[np.float64]]  # observations (1, obs), step -> actions (1, act)
 
 
 @dataclass(frozen=True)
@@ -44,9 +42,7 @@ class Shot:
     picture: Picture | None  # None where the film skips a step
 
 
-def shoot(
-    worlds: VectorWorld, act: Act, *, episodes: int, steps: int, seed: int, every: int
-) -> Iterator[Shot]:
+def shoot(worlds: VectorWorld, act: Act, *, episodes: int, steps: int, seed: int, every: int) -> Iterator[Shot]:
     """Drive one world through episodes of at most so many steps; take a picture of every so many.
 
     Episode i has seed + i, as `blendctl evaluate` has it.
@@ -115,9 +111,7 @@ def _driver(name: str, worlds: VectorWorld, *, world: str, seed: int, determinis
         try:
             if step == 0 and isinstance(controller, Stateful):
                 controller.reset()  # what it remembers of the episode before
-            action = np.asarray(
-                controller.act(observations[0].copy(), None if deterministic else rng), np.float64
-            )
+            action = np.asarray(controller.act(observations[0].copy(), None if deterministic else rng), np.float64)
         except (BlendctlError, OSError):
             raise
         except Exception as error:  # a user's own code may raise anything
@@ -125,9 +119,7 @@ def _driver(name: str, worlds: VectorWorld, *, world: str, seed: int, determinis
                 f'controller "{name}" raised {type(error).__name__} in step {step + 1}: {error}'
             ) from error
         if action.shape != (size,):
-            raise InputError(
-                f'controller "{name}" gave an action of shape {action.shape}; {world} takes ({size},)'
-            )
+            raise InputError(f'controller "{name}" gave an action of shape {action.shape}; {world} takes ({size},)')
         return action[None]
 
     return act
@@ -141,9 +133,7 @@ def _driver(name: str, worlds: VectorWorld, *, world: str, seed: int, determinis
     "classical one such as pure-pursuit, or Python of yours such as mine.py:drive",
 )  # fmt: skip
 @click.option("--episodes", type=click.IntRange(1), default=1, show_default=True, help="episodes to show")
-@click.option(
-    "--steps", type=click.IntRange(1), default=300, show_default=True, help="steps per episode at most"
-)
+@click.option("--steps", type=click.IntRange(1), default=300, show_default=True, help="steps per episode at most")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="episode i gets seed + i")
 @click.option("--deterministic", is_flag=True, help="mean actions instead of draws from the policy")
 @click.option(

@@ -40,13 +40,9 @@ __all__ = ["reproduce"]
     help="10 data points, or the paper's 110 (3.3 million steps per world).",
 )  # fmt: skip
 @click.option("--data-points", type=click.IntRange(1), help="Another number of data points.")
-@click.option(
-    "--episodes", type=click.IntRange(1), default=30, show_default=True, help="Episodes per data point."
-)
+@click.option("--episodes", type=click.IntRange(1), default=30, show_default=True, help="Episodes per data point.")
 @click.option("--steps", type=click.IntRange(1), help="Shorten the episodes.  [the world's own, 1,000]")
-@click.option(
-    "--traces", type=click.IntRange(1), default=1, show_default=True, help="Independent learners per world."
-)
+@click.option("--traces", type=click.IntRange(1), default=1, show_default=True, help="Independent learners per world.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of all randomness.")
 @click.option(
     "--authors", is_flag=True,
@@ -57,12 +53,8 @@ __all__ = ["reproduce"]
     "--context", type=click.Choice(["current", "previous"]), help="Decide with psi of which state.  [current]"
 )
 @click.option("--noise", type=click.FloatRange(0), help="Sigma.  [0.1]")
-@click.option(
-    "--delta", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Failure probability.  [0.05]"
-)
-@click.option(
-    "--radius", type=click.Choice(["determinant", "paper"]), help="Tight, or as printed.  [determinant]"
-)
+@click.option("--delta", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Failure probability.  [0.05]")
+@click.option("--radius", type=click.Choice(["determinant", "paper"]), help="Tight, or as printed.  [determinant]")
 @click.option("--regularization", type=float, help="Lambda.  [1]")
 @click.option("--feature-bound", type=float, help="L.  [1]")
 @click.option("--theta-bound", type=float, help="S.  [1.5]")
@@ -131,9 +123,7 @@ def _settings(worlds: tuple[str, ...], controllers: tuple[str, ...], options: di
 
     names = worlds or tuple(PAIRS)
     if controllers and len(names) != 1:
-        raise InputError(
-            f"--controllers are for a single world, actually: {', '.join(names)}; name it with --worlds"
-        )
+        raise InputError(f"--controllers are for a single world, actually: {', '.join(names)}; name it with --worlds")
     preset: dict[str, Any] = AUTHORS if options["authors"] else {"context": "current", "options": {}}
     bandit = ("noise", "delta", "radius", "regularization", "feature_bound", "theta_bound", "rule")
     chosen = preset["options"] | {name: options[name] for name in bandit if options[name] is not None}
@@ -168,17 +158,13 @@ def _follow(reproduction: Reproduction, where: dict[str, Any]) -> None:
         def hear(event: Any) -> None:
             progress.update(bar, completed=event.done)
             if event.what in ("lost", "failed"):
-                progress.console.print(
-                    f"a unit was {event.what}: {event.words}", highlight=False, soft_wrap=True
-                )
+                progress.console.print(f"a unit was {event.what}: {event.words}", highlight=False, soft_wrap=True)
 
         with closing(reproduction.run(progress=hear, **where)) as running:  # Ctrl-C anywhere ends the workers
             for update in running:
                 place = update.places[0]
                 brought = f"{update.return_mean:.1f} / {update.cost_mean:.1f}"
-                progress.update(
-                    bar, description=f"{place.world} {place.role} {place.data_point + 1}: {brought}"
-                )
+                progress.update(bar, description=f"{place.world} {place.role} {place.data_point + 1}: {brought}")
 
 
 def _finish(reproduction: Reproduction, started: float) -> dict[str, Any]:
@@ -188,9 +174,7 @@ def _finish(reproduction: Reproduction, started: float) -> dict[str, Any]:
 
     found = reproduction.verdict()
     worlds = reproduction.settings.worlds
-    titles = {
-        world: f"{world}\n{' + '.join(_called(spec) for spec in pair)}" for world, pair in worlds.items()
-    }
+    titles = {world: f"{world}\n{' + '.join(_called(spec) for spec in pair)}" for world, pair in worlds.items()}
     if found:
         figure = draw_reproduction(reproduction.tables.points(), titles=titles)
         for kind in ("png", "pdf", "svg"):
@@ -218,9 +202,7 @@ def _table(found: dict[str, Any]) -> Any:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for column in ("", "", "episodes", "return", "±", "cost", "±", "correct"):
         table.add_column(column, justify="right" if column else "left", no_wrap=True)
-    table.caption = (
-        "means with 95% intervals; correct: choices that no other controller's next step dominates"
-    )
+    table.caption = "means with 95% intervals; correct: choices that no other controller's next step dominates"
     correct = {"blended": "correct_ratio", "random": "correct_ratio_random"}
     for world, told in found.items():
         for role in ("performant", "safe", "random", "blended"):
@@ -251,7 +233,5 @@ def _words(reproduction: Reproduction, found: dict[str, Any]) -> list[str]:
     lines = [line for world, told in found.items() for line in in_words(world, told)]
     for world, times in reproduction.milliseconds().items():
         beside = "" if times["paper"] is None else f"; the paper's took {times['paper']:g} ms on its machine"
-        lines.append(
-            f"{world}: an iteration took {times['measured']:.2f} ms, counterfactual steps included{beside}."
-        )
+        lines.append(f"{world}: an iteration took {times['measured']:.2f} ms, counterfactual steps included{beside}.")
     return lines

@@ -13,9 +13,7 @@ from blendctl.cli.completers import controllers, worlds
 __all__ = ["serve"]
 
 
-@click.command(
-    epilog="Example: BLENDCTL_TOKEN=... blendctl serve PointGoal1/ppo --address tcp://127.0.0.1:7001"
-)
+@click.command(epilog="Example: BLENDCTL_TOKEN=... blendctl serve PointGoal1/ppo --address tcp://127.0.0.1:7001")
 @click.argument("controller", shell_complete=controllers)
 @click.option("--world", shell_complete=worlds, help="World that a classical controller is for.")
 @click.option(

@@ -199,9 +199,7 @@ def _film() -> str:
     import subprocess
 
     ffmpeg: Any = importlib.import_module("imageio_ffmpeg")
-    told = subprocess.run(
-        [ffmpeg.get_ffmpeg_exe(), "-version"], capture_output=True, text=True, check=True, timeout=30
-    )
+    told = subprocess.run([ffmpeg.get_ffmpeg_exe(), "-version"], capture_output=True, text=True, check=True, timeout=30)
     return f"ffmpeg {told.stdout.split()[2]} makes MP4"
 
 

@@ -146,9 +146,7 @@ def _follow(run: Run, console: Console, *, quiet: bool) -> bool:
         _Interrupt() as interrupt,
         progress_bar(*columns, quiet=quiet) as progress,
     ):
-        task = progress.add_task(
-            "train", total=run.config.steps, completed=run.trainer.steps, line="simulating"
-        )
+        task = progress.add_task("train", total=run.config.steps, completed=run.trainer.steps, line="simulating")
         for record in run.records():
             line = _line(record, run.config)
             progress.update(task, completed=min(record.steps, run.config.steps), line=line)

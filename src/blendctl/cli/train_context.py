@@ -24,9 +24,7 @@ USUAL = ContextConfig()
     "train-context",
     epilog="Example: blendctl train-context runs/PointGoal1-ppo-s0 runs/PointGoal1-ppo-lagrangian-s0",
 )
-@click.argument(
-    "controllers", nargs=-1, required=True, metavar="NAME|PATH...", shell_complete=zoo_controllers
-)
+@click.argument("controllers", nargs=-1, required=True, metavar="NAME|PATH...", shell_complete=zoo_controllers)
 @click.option("--steps", default=str(USUAL.steps), show_default=True, help="transitions to learn from")
 @click.option(
     "--horizons", default=",".join(map(str, USUAL.horizons)), show_default=True,
@@ -86,9 +84,7 @@ def train_context(
     targets = _targets(controllers, out=out, replace=replace)
     places = {str(c.card["world"]) for c in loaded}
     if len(places) != 1:
-        raise InputError(
-            f"the controllers belong to different worlds ({', '.join(sorted(places))}); give those of one"
-        )
+        raise InputError(f"the controllers belong to different worlds ({', '.join(sorted(places))}); give those of one")
     try:
         config = ContextConfig(
             horizons=tuple(int(h) for h in horizons.split(",")),
@@ -102,9 +98,7 @@ def train_context(
     except (ValueError, OverflowError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(
-            f"steps {steps!r} or horizons {horizons!r} are no numbers; try 5e5 and 1,10,50"
-        ) from error
+        raise InputError(f"steps {steps!r} or horizons {horizons!r} are no numbers; try 5e5 and 1,10,50") from error
     with progress_bar() as progress:
         bars = {}
 
@@ -145,15 +139,12 @@ def _targets(names: tuple[str, ...], *, out: Path | None, replace: bool) -> list
     targets = [controller_file(name) for name in names]
     if out is not None:
         targets = [
-            out
-            / (f"{p.absolute().parent.name}.safetensors" if p.name == "controller.safetensors" else p.name)
+            out / (f"{p.absolute().parent.name}.safetensors" if p.name == "controller.safetensors" else p.name)
             for p in targets
         ]
     if len(set(targets)) < len(targets):
         told = ", ".join(map(str, targets))
-        raise InputError(
-            f"two controllers would be written to the same file ({told}); name each of them once"
-        )
+        raise InputError(f"two controllers would be written to the same file ({told}); name each of them once")
     for name, path in zip(names, targets, strict=True):
         if replace:
             break

@@ -23,16 +23,12 @@ __all__ = ["zoo"]
     is_flag=False, flag_value=Path("-"),
     help="Write the cards, with --show or --add that one, as JSON; to stdout if no file is named.",
 )  # fmt: skip
-@click.option(
-    "--show", metavar="NAME", shell_complete=zoo_controllers, help="Print the card of one controller."
-)
+@click.option("--show", metavar="NAME", shell_complete=zoo_controllers, help="Print the card of one controller.")
 @click.option(
     "--add", "run", type=click.Path(path_type=Path),
     help="Put the controller of a finished run in the zoo of this installation.",
 )  # fmt: skip
-@click.option(
-    "--replace", is_flag=True, help="Let --add overwrite a controller of the same world and algorithm."
-)
+@click.option("--replace", is_flag=True, help="Let --add overwrite a controller of the same world and algorithm.")
 def zoo(json_file: Path | None, show: str | None, run: Path | None, replace: bool) -> None:
     """List the trained controllers that ship, with what they reach."""
     if run is not None and show is not None:

@@ -51,9 +51,7 @@ class FunctionController:
         own = getattr(function, "__name__", type(function).__name__)
         self.name = name or ("function" if own.startswith("<") else own)
         self._takes_rng = _takes_two(function)
-        self._for_one: bool | None = (
-            None  # whether it takes one observation at a time; the first batch will tell
-        )
+        self._for_one: bool | None = None  # whether it takes one observation at a time; the first batch will tell
 
     def act(self, observation: ArrayLike, rng: np.random.Generator | None = None) -> NDArray[Any]:
         """Give the function's action."""
@@ -144,9 +142,7 @@ class ScriptController:
             raise FileFormatError(f"there is no file {path}")
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", DeprecationWarning
-                )  # that the format is old is the user's affair
+                warnings.simplefilter("ignore", DeprecationWarning)  # that the format is old is the user's affair
                 self._module = torch.jit.load(str(path), map_location="cpu").eval()  # type: ignore[no-untyped-call]  # torch's own
         except RuntimeError as error:
             raise FileFormatError(f"{path} is no TorchScript file: {str(error).splitlines()[0]}") from None
@@ -172,13 +168,9 @@ class OnnxController:
         if not Path(path).is_file():
             raise FileFormatError(f"there is no file {path}")
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = (
-            1  # a control loop's networks are small: threads cost more than they bring
-        )
+        options.intra_op_num_threads = 1  # a control loop's networks are small: threads cost more than they bring
         try:
-            self._session = onnxruntime.InferenceSession(
-                str(path), options, providers=["CPUExecutionProvider"]
-            )
+            self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime's errors share no base
             raise FileFormatError(f"{path} is no ONNX model: {str(error).splitlines()[0]}") from None
         given = self._session.get_inputs()[0]

@@ -65,9 +65,7 @@ def card_markdown(card: dict[str, Any]) -> str:
         lines += ["| | mean | 95% interval |", "|---|---|---|"]
         seen = card["evaluation"]
         for quantity in ("return", "cost"):
-            lines.append(
-                f"| {quantity} | {seen[f'{quantity}_mean']:.2f} | {_span(seen[f'{quantity}_ci95'])} |"
-            )
+            lines.append(f"| {quantity} | {seen[f'{quantity}_mean']:.2f} | {_span(seen[f'{quantity}_ci95'])} |")
         kind = "mean actions" if seen["deterministic"] else "actions drawn from the policy"
         lines += ["", f"Over {seen['episodes']} episodes from seed {seen['seed']}, {kind}.", ""]
     if card.get("context"):

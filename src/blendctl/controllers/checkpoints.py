@@ -139,11 +139,7 @@ def read_sb3(path: str | Path, *, activation: str | None = None) -> GaussianPoli
 
 def _sb3_activation(told: Mapping[str, Any]) -> str:
     kwargs = told.get("policy_kwargs")
-    text = (
-        json.dumps({k: v for k, v in kwargs.items() if k != ":serialized:"})
-        if isinstance(kwargs, Mapping)
-        else ""
-    )
+    text = json.dumps({k: v for k, v in kwargs.items() if k != ":serialized:"}) if isinstance(kwargs, Mapping) else ""
     named = re.search(r"activation\.(\w+)", text)
     return named.group(1).lower() if named else "tanh"
 
@@ -178,8 +174,7 @@ def _policy(
         raise FileFormatError(f'{path} uses the activation "{activation}"; allowed: {", ".join(ACTIVATIONS)}')
     sizes = [layers[0][0].shape[0], *(w.shape[1] for w, _ in layers)] if layers else []
     fits = all(
-        w.shape == (a, b) and bias.shape == (b,)
-        for (w, bias), a, b in zip(layers, sizes, sizes[1:], strict=False)
+        w.shape == (a, b) and bias.shape == (b,) for (w, bias), a, b in zip(layers, sizes, sizes[1:], strict=False)
     )
     spread = np.asarray(log_std, np.float64).ravel()
     finite = all(np.isfinite(part).all() for layer in layers for part in layer) and np.isfinite(spread).all()

@@ -66,18 +66,14 @@ class ObservationLayout:
     def bearing(self, rows: FloatArray, ring: str) -> tuple[FloatArray, FloatArray]:
         """Give distance (m) and angle from straight ahead (rad, left is positive) of a ring's nearest object, (n,)."""
         views = _decoder(self.observation_size, self.rings[ring])(rows)[:, -OBJECT_VIEWS:].astype(np.float64)
-        angle = np.arctan2(views[:, 1], views[:, 0]) + (
-            0.5 * np.pi if self.car else 0.0
-        )  # a car looks along -y
+        angle = np.arctan2(views[:, 1], views[:, 0]) + (0.5 * np.pi if self.car else 0.0)  # a car looks along -y
         return views[:, 2], _wrap(angle)
 
     def speed(self, rows: FloatArray) -> FloatArray:
         """Give the forward speed (m/s), (n,)."""
         return np.asarray(-rows[:, SIDE] if self.car else rows[:, FORWARD])
 
-    def steer(
-        self, rows: FloatArray, speed: FloatArray, turn: FloatArray, *, gently: bool = False
-    ) -> FloatArray:
+    def steer(self, rows: FloatArray, speed: FloatArray, turn: FloatArray, *, gently: bool = False) -> FloatArray:
         """Give actions (n, 2) that bring the robot to a forward speed (m/s) and a yaw rate (rad/s).
 
         A car's motors saturate at 0.02: driving is all or nothing, and only gentle gains come to rest.
@@ -108,9 +104,7 @@ class _Classical(ABC):
         self.senses = ObservationLayout.of(world)
         self.observation_size = self.senses.observation_size
         if target not in self.senses.rings:
-            raise InputError(
-                f'{world} has no lidar for "{target}"; {did_you_mean(target, self.senses.rings)}'
-            )
+            raise InputError(f'{world} has no lidar for "{target}"; {did_you_mean(target, self.senses.rings)}')
         self.target = target
 
     def act(self, observation: ArrayLike, rng: np.random.Generator | None = None) -> FloatArray:
@@ -187,9 +181,7 @@ class PotentialField(_Classical):
 
     name = "potential-field"
 
-    def __init__(
-        self, world: str, *, target: str = "goal", influence: float = 0.8, strength: float = 2.5
-    ) -> None:
+    def __init__(self, world: str, *, target: str = "goal", influence: float = 0.8, strength: float = 2.5) -> None:
         super().__init__(world, target=target)
         self.influence, self.strength = influence, strength
         self.obstacles = [ring for ring in self.senses.rings if ring != target]
@@ -215,9 +207,7 @@ def _wrap(angle: FloatArray) -> FloatArray:
     return np.asarray((angle + np.pi) % (2.0 * np.pi) - np.pi)
 
 
-CLASSICAL: dict[str, type[Any]] = {
-    kind.name: kind for kind in (PurePursuit, PotentialField, HeadingPID, Stop)
-}
+CLASSICAL: dict[str, type[Any]] = {kind.name: kind for kind in (PurePursuit, PotentialField, HeadingPID, Stop)}
 
 
 def classical(name: str, world: str) -> Controller:

@@ -76,9 +76,7 @@ def check_controller(
     if isinstance(controller, Predictor) and getattr(controller, "context", True) is not None:
         found.append(_prediction(controller, observations[:20]))
     else:
-        found.append(
-            CheckResult("predict", "note", "it brings no predictions: blend it with features=online")
-        )
+        found.append(CheckResult("predict", "note", "it brings no predictions: blend it with features=online"))
     return found
 
 
@@ -135,9 +133,7 @@ def _worst(check: str, findings: list[CheckResult], count: int) -> CheckResult:
     for verdict in ("bad", "note"):
         some = [f for f in findings if f.verdict == verdict]
         if some:
-            return CheckResult(
-                check, some[0].verdict, f"{some[0].words} ({len(some)} of {count} observations)"
-            )
+            return CheckResult(check, some[0].verdict, f"{some[0].words} ({len(some)} of {count} observations)")
     return CheckResult(check, "good", f"{findings[0].words} on {count} observations")
 
 
@@ -157,9 +153,7 @@ def _repeats(controller: Any, observations: FloatArray) -> CheckResult:
 
 
 def _draws(controller: Any, observations: FloatArray, action_size: int, seed: int) -> CheckResult:
-    first, again, other = (
-        _acts(controller, observations, np.random.default_rng(s)) for s in (seed, seed, seed + 1)
-    )
+    first, again, other = (_acts(controller, observations, np.random.default_rng(s)) for s in (seed, seed, seed + 1))
     for action in first:
         judged = _judge_action(action, action_size)
         if judged.verdict == "bad":
@@ -189,9 +183,7 @@ def _check_side_effects(controller: Any, observations: FloatArray) -> list[Check
         CheckResult(
             "memory",
             "note" if alias else "good",
-            "it gives the same array each time: copy it to keep it"
-            if alias
-            else "every action is an array of its own",
+            "it gives the same array each time: copy it to keep it" if alias else "every action is an array of its own",
         ),
     ]
 
@@ -227,9 +219,7 @@ def _latency(
     late = sum(s > deadline for s in seconds)
     if late:
         verdict: Literal["bad", "note"] = "bad" if late > calls // 100 else "note"
-        return CheckResult(
-            "latency", verdict, f"{words}; {late} of {calls} calls took over {deadline * 1e3:g} ms"
-        )
+        return CheckResult("latency", verdict, f"{words}; {late} of {calls} calls took over {deadline * 1e3:g} ms")
     return CheckResult("latency", "good", f"{words}; all within {deadline * 1e3:g} ms")
 
 
@@ -263,9 +253,7 @@ def _other_thread(controller: Any, observation: FloatArray) -> CheckResult:
     thread.start()
     thread.join()
     if errors:
-        return CheckResult(
-            "threads", "bad", f"in another thread it raised {type(errors[0]).__name__}: {errors[0]}"
-        )
+        return CheckResult("threads", "bad", f"in another thread it raised {type(errors[0]).__name__}: {errors[0]}")
     return CheckResult("threads", "good", "works in another thread")
 
 

@@ -97,9 +97,7 @@ def fast_tanh(x: np.float32) -> np.float32:
     u = min(max(x, np.float32(-9.0)), np.float32(9.0)) * np.float32(0.25)
     z = u * u
     top = u * (np.float32(135135.0) + z * (np.float32(17325.0) + z * (np.float32(378.0) + z)))
-    bottom = np.float32(135135.0) + z * (
-        np.float32(62370.0) + z * (np.float32(3150.0) + z * np.float32(28.0))
-    )
+    bottom = np.float32(135135.0) + z * (np.float32(62370.0) + z * (np.float32(3150.0) + z * np.float32(28.0)))
     t = top / bottom
     t = np.float32(2.0) * t / (np.float32(1.0) + t * t)
     return np.float32(2.0) * t / (np.float32(1.0) + t * t)

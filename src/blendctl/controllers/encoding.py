@@ -23,9 +23,7 @@ __all__ = ["Encoding", "Lidar", "Ahead", "identity_encoding"]
 
 ROBOT_CLIP = 5.0  # scaled robot readings beyond this say "an impact", no more
 OBJECT_VIEWS = 6  # x, y, distance, cosine, sine, ambiguity of the angle
-PAIR_VIEWS = (
-    7  # x, y, distance, cosine, sine of the line between two objects, and its angle to the line of sight
-)
+PAIR_VIEWS = 7  # x, y, distance, cosine, sine of the line between two objects, and its angle to the line of sight
 
 
 @dataclass(frozen=True)
@@ -76,17 +74,13 @@ class Encoding:
     observation_size: int
     robot_scale: tuple[float, ...]  # gain of each entry that belongs to no lidar, in order
     lidars: tuple[Lidar, ...] = ()
-    pairs: tuple[
-        tuple[int, int], ...
-    ] = ()  # (from, to): lidars whose nearest objects are related to each other
+    pairs: tuple[tuple[int, int], ...] = ()  # (from, to): lidars whose nearest objects are related to each other
     ahead: tuple[Ahead, ...] = ()
     near: bool = True  # add clip((l - 0.85) * 10, 0, 2): the last 45 cm of the lidar, enlarged
     velocity: int = -1  # index of forward and sideways velocity (m/s); -1: none
     max_distance: float = 3.0  # where the lidar reads 0 (m)
     size: int = field(init=False)  # number of inputs that a network with this encoding has
-    plan: tuple[Any, ...] = field(
-        init=False, repr=False, compare=False
-    )  # the encoding as the kernel takes it
+    plan: tuple[Any, ...] = field(init=False, repr=False, compare=False)  # the encoding as the kernel takes it
 
     def __post_init__(self) -> None:
         covered = np.zeros(self.observation_size, np.int64)
@@ -105,16 +99,10 @@ class Encoding:
                 f"robot_scale has {len(self.robot_scale)} gains, but {len(robot)} of {self.observation_size} "
                 "entries belong to no lidar; give one gain for each of these"
             )
-        if any(
-            not 0 <= i < len(self.lidars) or self.lidars[i].objects < 1 for pair in self.pairs for i in pair
-        ):
-            raise InputError(
-                f"pairs {self.pairs} must name lidars (0 to {len(self.lidars) - 1}) that decode an object"
-            )
+        if any(not 0 <= i < len(self.lidars) or self.lidars[i].objects < 1 for pair in self.pairs for i in pair):
+            raise InputError(f"pairs {self.pairs} must name lidars (0 to {len(self.lidars) - 1}) that decode an object")
         if self.velocity + 2 > self.observation_size:
-            raise InputError(
-                f"velocity index {self.velocity} lies outside an observation of {self.observation_size}"
-            )
+            raise InputError(f"velocity index {self.velocity} lies outside an observation of {self.observation_size}")
         rings = sum(r.bins * (2 if self.near else 1) for r in self.lidars)
         objects = sum(r.objects for r in self.lidars) * (OBJECT_VIEWS + 2 * len(self.ahead))
         plan = (

@@ -28,9 +28,7 @@ class ContextNetwork:
 
     network: Dense  # inputs: encoding.size + action_size * len(action_gains)
     encoding: Encoding
-    action_gains: tuple[
-        float, ...
-    ]  # each adds clip(action * gain, -1, 1): where small actions saturate, gain > 1
+    action_gains: tuple[float, ...]  # each adds clip(action * gain, -1, 1): where small actions saturate, gain > 1
     horizons: tuple[int, ...]
     discount: float
     scale: Array  # (2 * horizons,) standard deviation of each target
@@ -129,9 +127,7 @@ class NetworkController:
                 f"controller {self.name!r} has no context networks; train them with: blendctl train-context"
             )
         if horizon not in context.horizons:
-            raise InputError(
-                f"horizon {horizon} was not trained; allowed: {', '.join(map(str, context.horizons))}"
-            )
+            raise InputError(f"horizon {horizon} was not trained; allowed: {', '.join(map(str, context.horizons))}")
         observations = np.asarray(observation, np.float64)
         actions = np.asarray(action, np.float64)
         if actions.shape != (*observations.shape[:-1], self.action_size):

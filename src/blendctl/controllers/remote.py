@@ -24,9 +24,7 @@ class RemoteController:
 
     keeps_time = True  # it has a deadline of its own
 
-    def __init__(
-        self, address: str, *, token: str = "", deadline: float = 0.1, connect_within: float = 5.0
-    ) -> None:
+    def __init__(self, address: str, *, token: str = "", deadline: float = 0.1, connect_within: float = 5.0) -> None:
         if not 0 < deadline < np.inf:
             raise InputError(f"deadline must be seconds > 0, actually: {deadline!r}")
         self.address = Address.parse(address)
@@ -72,9 +70,7 @@ class RemoteController:
 
     def _predict(self, observation: ArrayLike, action: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
         """Ask for the expected reward and cost of an action."""
-        told = self._ask(
-            {"op": "predict", "observation": pack_array(observation), "action": pack_array(action)}
-        )
+        told = self._ask({"op": "predict", "observation": pack_array(observation), "action": pack_array(action)})
         reward, cost = unpack_array(told.get("reward")), unpack_array(told.get("cost"))
         return reward[()], cost[()]
 

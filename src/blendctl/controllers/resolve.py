@@ -90,7 +90,5 @@ def _from_python(spec: str) -> Controller:
     try:
         made = thing()
     except Exception as error:
-        raise InputError(
-            f'"{spec}" is a class, and {name}() raised {type(error).__name__}: {error}'
-        ) from error
+        raise InputError(f'"{spec}" is a class, and {name}() raised {type(error).__name__}: {error}') from error
     return as_controller(made)

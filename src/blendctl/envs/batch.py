@@ -72,14 +72,10 @@ def _of_shape(wanted: tuple[int, ...], alternatives: bool) -> str:
 class WorldBatch:
     """Worlds of one task, their states in arrays, and the threads that run them."""
 
-    def __init__(
-        self, task: Task, num_envs: int, *, threads: int | None = None, max_steps: int | None = None
-    ):
+    def __init__(self, task: Task, num_envs: int, *, threads: int | None = None, max_steps: int | None = None):
         num_envs = check_count(num_envs, "num_envs")
         if threads is None:
-            threads = (
-                len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-            )
+            threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         threads = check_count(threads, "threads")
         if max_steps is None:
             max_steps = task.max_episode_steps
@@ -100,9 +96,7 @@ class WorldBatch:
     def reset(self, mask: BoolArray) -> None:
         """Begin a new episode in the masked worlds; they must have been seeded once."""
         counter = np.zeros(1, dtype=np.int64)
-        self._expect_layouts(
-            self.crew.run(lambda bench: run_resets(self.plan, bench, self.worlds, mask, counter))
-        )
+        self._expect_layouts(self.crew.run(lambda bench: run_resets(self.plan, bench, self.worlds, mask, counter)))
 
     def step(
         self,
@@ -118,9 +112,7 @@ class WorldBatch:
         own = self.worlds if worlds is None else worlds
 
         self._expect_layouts(
-            self.crew.run(
-                lambda bench: run_steps(self.plan, bench, own, actions, substeps, autoreset, out, counter)
-            )
+            self.crew.run(lambda bench: run_steps(self.plan, bench, own, actions, substeps, autoreset, out, counter))
         )
         return out
 
@@ -131,9 +123,7 @@ class WorldBatch:
         components = np.zeros((k, n, len(self.cost_names)))
         counter = np.zeros(1, dtype=np.int64)
         run = partial(run_peeks, self.plan)
-        self.crew.run(
-            lambda bench: run(bench, self.worlds, actions, SUBSTEPS, reward, components, cost, counter)
-        )
+        self.crew.run(lambda bench: run(bench, self.worlds, actions, SUBSTEPS, reward, components, cost, counter))
         return reward, cost, components
 
     def roll(
@@ -161,9 +151,7 @@ class WorldBatch:
                 weight *= gamma
         return reward, cost, components
 
-    def check_actions(
-        self, actions: ArrayLike, *, alternatives: bool = False, solo: bool = False
-    ) -> FloatArray:
+    def check_actions(self, actions: ArrayLike, *, alternatives: bool = False, solo: bool = False) -> FloatArray:
         """Return actions (n, act), or alternatives (k, n, act), as float64; they are clipped later.
 
         The only world of a batch comes without its axis (`solo`): (act,), or (k, act) or also (k, 1, act).
@@ -183,9 +171,7 @@ class WorldBatch:
             array = array.copy()
         if not np.isfinite(array).all():
             bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-            raise InputError(
-                f"expected finite actions, actually: {array[bad]} at {bad}; no world was stepped"
-            )
+            raise InputError(f"expected finite actions, actually: {array[bad]} at {bad}; no world was stepped")
         return array.reshape(*array.shape[:alternatives], self.num_envs, self.act_size)
 
     def expect_reset(self) -> None:

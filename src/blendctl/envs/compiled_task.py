@@ -83,9 +83,7 @@ def make_plan(task: Task, model: mujoco.MjModel, *, max_steps: int) -> Plan:
         if isinstance(kind, Gremlins):
             where["mocap"][item] = model.body_mocapid[model.body(f"{body.name}.mocap").id]
     circling = sorted(
-        (where["mocap"][i], kind.travel)
-        for i, kind in enumerate(kinds, start=1)
-        if isinstance(kind, Gremlins)
+        (where["mocap"][i], kind.travel) for i, kind in enumerate(kinds, start=1) if isinstance(kind, Gremlins)
     )
 
     sensor_of, address = {}, 12 + (7 if robot.ball else 0)
@@ -114,8 +112,7 @@ def make_plan(task: Task, model: mujoco.MjModel, *, max_steps: int) -> Plan:
     button = next((kind for kind in task.objects if isinstance(kind, Buttons)), None)
     box = next((kind for kind in task.objects if isinstance(kind, PushBox)), None)
     sights = [
-        (first[kind.name], kind.count, isinstance(kind, Buttons) and task.reward == "button")
-        for kind in task.sighted
+        (first[kind.name], kind.count, isinstance(kind, Buttons) and task.reward == "button") for kind in task.sighted
     ]
     return Plan(
         timestep=float(model.opt.timestep),

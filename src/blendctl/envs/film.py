@@ -85,9 +85,7 @@ class _Film(ABC):
 class _Gif(_Film):
     def __init__(self, path: Path, fps: float) -> None:
         super().__init__(path)
-        self._duration = max(
-            2 * GIF_TICK, round(1.0 / fps / GIF_TICK) * GIF_TICK
-        )  # viewers slow down what is faster
+        self._duration = max(2 * GIF_TICK, round(1.0 / fps / GIF_TICK) * GIF_TICK)  # viewers slow down what is faster
         self._waiting: list[Image.Image] = []  # for a palette
         self._palette: Image.Image | None = None
         self._pictures: list[Image.Image] = []

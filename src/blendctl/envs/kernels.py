@@ -236,9 +236,7 @@ def run_steps(
 
 
 @compiled
-def run_resets(
-    plan: Plan, bench: PhysicsSlot, worlds: WorldState, mask: BoolArray, counter: IntArray
-) -> bool:
+def run_resets(plan: Plan, bench: PhysicsSlot, worlds: WorldState, mask: BoolArray, counter: IntArray) -> bool:
     """Reset the masked worlds until none is left to claim; False if one found no layout."""
     fits = True
     w = claim(counter)

@@ -18,9 +18,7 @@ DRAWS_PER_GOAL = 10_000
 
 
 @compiled
-def _draw_free_spot(
-    plan: Plan, xy: FloatArray, item: int, count: int, draws: int, key: Words, pos: Position
-) -> bool:
+def _draw_free_spot(plan: Plan, xy: FloatArray, item: int, count: int, draws: int, key: Words, pos: Position) -> bool:
     """Draw xy[item] until it keeps out of the first `count` items (itself excepted); tell whether it does."""
     low = -plan.extents + plan.keepout[item]
     width = (plan.extents - plan.keepout[item]) - low

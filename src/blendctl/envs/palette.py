@@ -42,9 +42,7 @@ def kind_colors(task: Task) -> dict[str, Color]:
     >>> kind_colors(Task("Point", "goal", 1.5, (Goal(), Hazards(4), Hazards(2, name="lava"))))
     {'goal': (0, 158, 115), 'hazards': (213, 94, 0), 'lava': (204, 121, 167)}
     """
-    usual = {
-        kind.name: next(color for sort, color in _OF_SORT if isinstance(kind, sort)) for kind in task.sighted
-    }
+    usual = {kind.name: next(color for sort, color in _OF_SORT if isinstance(kind, sort)) for kind in task.sighted}
     spare = cycle([color for color in _SPARE if color not in usual.values()] or _SPARE)
     colors: dict[str, Color] = {}
     for name, color in usual.items():

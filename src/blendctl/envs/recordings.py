@@ -117,9 +117,7 @@ def load_recording(path: Path) -> Recording:
             arrays=arrays,
             bodies=tuple(meta["bodies"]),
             layout_names=tuple(meta["layout_names"]),
-            cost_names=tuple(
-                key.removeprefix("cost_") for key in meta["cost_components"] if key != "cost_sum"
-            ),
+            cost_names=tuple(key.removeprefix("cost_") for key in meta["cost_components"] if key != "cost_sum"),
         )
     except (ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
         raise FileFormatError(f"{path.name} cannot be read as a recording: {error}") from error

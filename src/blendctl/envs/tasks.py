@@ -60,9 +60,7 @@ class Objects:
 
     def __post_init__(self) -> None:
         if type(self) is Objects:
-            raise InputError(
-                "Objects is abstract; use Goal, Hazards, Pillars, Buttons, Vases, PushBox, Gremlins"
-            )
+            raise InputError("Objects is abstract; use Goal, Hazards, Pillars, Buttons, Vases, PushBox, Gremlins")
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             raise InputError(f"expected a name of lower-case letters, digits and _, actually: {self.name!r}")
         # plain numbers, so that equal tasks are written alike
@@ -197,9 +195,7 @@ class Task:
         for what, listed in (("objects", names), ("costs", list(costs))):
             twice = sorted({name for name in listed if listed.count(name) > 1})
             if twice:
-                raise InputError(
-                    f"two {what} are called {', '.join(twice)}; give each kind a name of its own"
-                )
+                raise InputError(f"two {what} are called {', '.join(twice)}; give each kind a name of its own")
         for role, needed in (
             (Goal, True),
             (PushBox, self.reward == "push"),

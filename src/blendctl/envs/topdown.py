@@ -88,9 +88,7 @@ class TopDown:
             last = math.floor((center[axis] + reach) / GRID)
             for n in range(first, last + 1):
                 low, high = center[1 - axis] - reach, center[1 - axis] + reach
-                ends = (
-                    [(n * GRID, low), (n * GRID, high)] if axis == 0 else [(low, n * GRID), (high, n * GRID)]
-                )
+                ends = [(n * GRID, low), (n * GRID, high)] if axis == 0 else [(low, n * GRID), (high, n * GRID)]
                 drawing.line(*ends, width=thin, color=LINES, alpha=0.6)
         drawing.box((0.0, 0.0), (extents, extents), color=LINES, corner=0.05, outline=1.5 * thin)
         drawing.paint(canvas)
@@ -193,9 +191,7 @@ def _draw_push_box(drawing: Drawing, body: Body, color: Color) -> None:
             drawing.box(at, (side, side), color=shade, turn=body.rot, corner=0.02)
         drawing.box((body.x, body.y), (half + grow, half + grow), color=shade, turn=body.rot, corner=0.01)
     inner = 0.62 * half
-    drawing.box(
-        (body.x, body.y), (inner, inner), color=dark, turn=body.rot, corner=0.02, outline=0.015, alpha=0.8
-    )
+    drawing.box((body.x, body.y), (inner, inner), color=dark, turn=body.rot, corner=0.02, outline=0.015, alpha=0.8)
     for x, y in ((1, 1), (-1, 1)):
         ends = _turned(body, -x * inner, -y * inner), _turned(body, x * inner, y * inner)
         drawing.line(*ends, width=0.015, color=dark, alpha=0.8)

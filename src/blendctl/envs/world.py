@@ -90,8 +90,7 @@ def model_xml(task: Task) -> str:
             if isinstance(kind, Gremlins):
                 mocap.append(f'<body name="{name}.mocap" mocap="true"/>')
                 welds.append(
-                    f'<weld body1="{name}.mocap" body2="{name}" solref="0.02 1.5" '
-                    f'torquescale="{math.sqrt(150.0)!r}"/>'
+                    f'<weld body1="{name}.mocap" body2="{name}" solref="0.02 1.5" torquescale="{math.sqrt(150.0)!r}"/>'
                 )
     ball = f'<ballquat joint="{robot.ball}"/><ballangvel joint="{robot.ball}"/>' if robot.ball else ""
     contacts = "".join(

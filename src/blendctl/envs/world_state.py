@@ -120,9 +120,7 @@ def unpack_world(snapshot: bytes, like: WorldState, mark: bytes) -> WorldState:
     size = sum(array[0].nbytes for array in like)
     if length != size or len(text) != _HEADER.size + size + 4:
         wanted = _HEADER.size + size + 4
-        raise FileFormatError(
-            f"the snapshot is truncated or too long: expected {wanted} bytes, actually: {len(text)}"
-        )
+        raise FileFormatError(f"the snapshot is truncated or too long: expected {wanted} bytes, actually: {len(text)}")
     if struct.unpack("<I", text[-4:])[0] != zlib.crc32(text[:-4]):
         raise FileFormatError("the snapshot is damaged: its checksum does not match")
     rows, at = [], _HEADER.size

@@ -70,9 +70,7 @@ def blended(parameters: Mapping[str, Any], before: Result | None) -> Result:
     return Result(values, gather.table(), {"seconds": seconds, "iterations": float(gather.steps)})
 
 
-def make_blender(
-    parameters: Mapping[str, Any], before: Result | None, *, record: Recorder | None = None
-) -> Blender:
+def make_blender(parameters: Mapping[str, Any], before: Result | None, *, record: Recorder | None = None) -> Blender:
     """Make the blender of a unit; its learner goes on where that of the unit before stopped."""
     learner = None if before is None else unpack_learner(before.values["learner"])
     return Blender(

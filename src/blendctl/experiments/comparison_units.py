@@ -39,9 +39,7 @@ def episodes(parameters: Mapping[str, Any], before: Result | None) -> Result:
         )
     finally:
         worlds.close()
-    rows = [
-        {name: None if math.isnan(value) else value for name, value in row.items()} for row in found.rows()
-    ]
+    rows = [{name: None if math.isnan(value) else value for name, value in row.items()} for row in found.rows()]
     return Result({"rows": rows}, timing={"seconds": time.perf_counter() - started})
 
 

@@ -118,9 +118,7 @@ def make_engine(name: str, *, workers: int | None, address: str | None) -> Calla
     if address is not None and name != "ray":
         raise InputError(f'an address is for the engine "ray", actually: "{name}"')
     if address is not None and workers is not None:
-        raise InputError(
-            "a Ray cluster has its own workers; give an address or a number of workers, not both"
-        )
+        raise InputError("a Ray cluster has its own workers; give an address or a number of workers, not both")
     if name == "inline":
         return Inline
     count = workers or os.cpu_count() or 1
@@ -240,17 +238,13 @@ class _Schedule:
         number, words = next(iter(self.failed.items()))
         unit = self.units[number]
         left = len(self.units) - self.done
-        told = ", ".join(
-            f"{name} {value}" for name, value in unit.parameters.items() if isinstance(value, str | int)
-        )
+        told = ", ".join(f"{name} {value}" for name, value in unit.parameters.items() if isinstance(value, str | int))
         raise UnitsFailed(
             f"{left} of {len(self.units)} units could not be run. {unit.kind.rpartition(':')[2]} ({told}): {words}. "
             f"What is finished is kept in {self.store.directory}; the same command goes on from there"
         )
 
-    def _say(
-        self, what: Literal["stored", "started", "done", "lost", "failed"], number: int, words: str = ""
-    ) -> None:
+    def _say(self, what: Literal["stored", "started", "done", "lost", "failed"], number: int, words: str = "") -> None:
         self.tell(Event(what, self.units[number], self.done, len(self.units), words))
 
 

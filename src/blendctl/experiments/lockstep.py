@@ -46,16 +46,12 @@ def lockstep(parameters: Mapping[str, Any], before: Result | None) -> Result:
     with closing(worlds):
         for driver in drivers:
             check_fits(driver, worlds)
-        columns = _drive(
-            worlds, drivers, seed=int(parameters["first_seed"]), noise=int(parameters["noise_seed"])
-        )
+        columns = _drive(worlds, drivers, seed=int(parameters["first_seed"]), noise=int(parameters["noise_seed"]))
     seconds = time.perf_counter() - started
     return Result({}, pa.table(columns), {"seconds": seconds, "iterations": float(columns["length"].sum())})
 
 
-def _drive(
-    worlds: VectorWorld, drivers: list[Controller], *, seed: int, noise: int
-) -> dict[str, NDArray[Any]]:
+def _drive(worlds: VectorWorld, drivers: list[Controller], *, seed: int, noise: int) -> dict[str, NDArray[Any]]:
     """Give a column (episodes,) of each quantity."""
     n, arms = worlds.num_envs, len(drivers)
     names = ["return", "cost", "length"]

@@ -33,11 +33,7 @@ class Processes:
 
     def wait(self) -> list[Answer]:
         """Wait for an answer or a death; the pipe of a dead worker ends."""
-        busy = {
-            worker.pipe: worker
-            for worker in self._workers
-            if worker.task is not None and worker.pipe is not None
-        }
+        busy = {worker.pipe: worker for worker in self._workers if worker.task is not None and worker.pipe is not None}
         return [busy[pipe].answer() for pipe in wait(list(busy))]  # type: ignore[index]  # only our pipes come back
 
     def close(self) -> None:

@@ -88,8 +88,7 @@ class Settings:
     def parts(self) -> dict[str, Any]:
         """Tell what may be added to a run: worlds, each with controllers and weights that must stay the same."""
         digests = {
-            f"{world} digests": [controller_digest(spec) for spec in pair]
-            for world, pair in self.worlds.items()
+            f"{world} digests": [controller_digest(spec) for spec in pair] for world, pair in self.worlds.items()
         }
         return dict(self.worlds) | digests
 
@@ -124,18 +123,14 @@ def noise_seed(seed: int, trace: int, data_point: int, role: str) -> int:
     return int(np.random.SeedSequence(key).generate_state(1)[0])
 
 
-def pair_of(
-    world: str, given: tuple[str, ...] = (), *, features: str | None = None
-) -> tuple[str, tuple[str, str]]:
+def pair_of(world: str, given: tuple[str, ...] = (), *, features: str | None = None) -> tuple[str, tuple[str, str]]:
     """Give a world's short name and its performant and safe controller, which must fit it, and bring the features."""
     task, place = find_task(world), short_name(world)  # an unknown world is told with those that are known
     if len(given) not in (0, 2):
         raise InputError(f"expected two controllers, performant and safe, actually: {', '.join(given)}")
     pair = given or PAIRS.get(place, ())
     if not pair:
-        raise InputError(
-            f"the paper has no pair of controllers for {place}; name two: --controllers PERFORMANT SAFE"
-        )
+        raise InputError(f"the paper has no pair of controllers for {place}; name two: --controllers PERFORMANT SAFE")
     missing = [name for name in pair if name in PAIRS.get(place, ()) and name not in zoo_names()]
     if missing and not given:
         raise InputError(
@@ -156,9 +151,7 @@ def pair_of(
             as_feature(features, drivers).bind(drivers, objectives=2)
         except InputError as error:
             told = str(error).partition(";")[0]
-            raise InputError(
-                f"{told}; without them: --features one-hot, which tells the arms apart"
-            ) from error
+            raise InputError(f"{told}; without them: --features one-hot, which tells the arms apart") from error
     return place, (pair[0], pair[1])
 
 
@@ -205,9 +198,7 @@ def plan(settings: Settings) -> tuple[list[Unit], dict[str, list[UnitLocation]]]
                 teams |= {"random": pair} if point < EVERY or point % EVERY == 0 else {}
                 for role, team in teams.items():
                     common = _common(settings, world, trace, point, role)
-                    unit = Unit(
-                        "blendctl.experiments.lockstep:lockstep", common | {"controllers": list(team)}
-                    )
+                    unit = Unit("blendctl.experiments.lockstep:lockstep", common | {"controllers": list(team)})
                     add(unit, UnitLocation(world, trace, role, point))
     return units, places
 

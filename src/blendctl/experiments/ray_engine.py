@@ -80,9 +80,7 @@ class RayEngine:
         return list(answers)
 
     def _lost(self, why: str) -> StateError:
-        where = (
-            "the Ray that was started here" if self.address is None else f"the Ray cluster at {self.address}"
-        )
+        where = "the Ray that was started here" if self.address is None else f"the Ray cluster at {self.address}"
         return StateError(
             f"{where} cannot be reached or was lost: {why}. What is finished is kept; run the same command again"
         )
@@ -168,9 +166,7 @@ def _answer(ray: Any, reference: Any, number: int) -> Answer:
         answer = ray.get(reference)
         assert isinstance(answer, Answer)
         return answer
-    except (
-        ray.exceptions.RayTaskError
-    ) as error:  # it never got to our code: the module is missing there, for example
+    except ray.exceptions.RayTaskError as error:  # it never got to our code: the module is missing there, for example
         return Answer(number, "failed", words=f"{type(error.cause).__name__}: {error.cause}")
     except ray.exceptions.RayError as error:  # worker, node or object lost
         return Answer(number, "lost", words=f"{type(error).__name__}")

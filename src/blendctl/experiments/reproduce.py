@@ -16,9 +16,7 @@ from blendctl.experiments.verdict import verdict
 
 __all__ = ["Reproduction", "Update"]
 
-SHARE = (
-    50  # between two writings of the tables lies so many times what one costs: at most a fiftieth of the time
-)
+SHARE = 50  # between two writings of the tables lies so many times what one costs: at most a fiftieth of the time
 
 
 @dataclass(frozen=True)

@@ -52,11 +52,7 @@ def drive_again(
     except (BlendctlError, OSError, KeyError, TypeError, ValueError):  # also a run.json that was edited
         return None
     drive = read_drive(parts_of(into / "record"))
-    return (
-        None
-        if drive is None
-        else Rerun(world, data_point, seed, drive, read_places(track_parts(into / "track")))
-    )
+    return None if drive is None else Rerun(world, data_point, seed, drive, read_places(track_parts(into / "track")))
 
 
 def _unit(folder: Path, about: dict[str, Any], world: str, data_point: int) -> tuple[Unit, Result | None]:
@@ -65,9 +61,7 @@ def _unit(folder: Path, about: dict[str, Any], world: str, data_point: int) -> t
     settings = Settings({world: (first, second)}, data_points=data_point + 1, **about["identity"])
     units, places = plan(settings)
     unit = next(
-        unit
-        for unit in units
-        if places[unit.key][0].role == "blended" and places[unit.key][0].data_point == data_point
+        unit for unit in units if places[unit.key][0].role == "blended" and places[unit.key][0].data_point == data_point
     )
     if unit.after is None:
         return unit, None

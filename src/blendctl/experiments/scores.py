@@ -18,9 +18,7 @@ FloatArray = NDArray[np.float64]
 class Scores(NamedTuple):
     """Of n choices."""
 
-    correct: NDArray[
-        np.bool_
-    ]  # (n,) no arm would have been as good in all objectives and clearly better in one
+    correct: NDArray[np.bool_]  # (n,) no arm would have been as good in all objectives and clearly better in one
     gap: FloatArray  # (n,) Pareto suboptimality gap
     loss: FloatArray  # (n,) maximal loss
 

@@ -125,13 +125,10 @@ class Store:
             run = json.loads(path.read_text())
             name, identity, _ = run["experiment"], dict(run["identity"]), dict(run.get("parts", {}))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise FileFormatError(
-                f"{path} is damaged or not blendctl's: {error}; choose another directory"
-            ) from error
+            raise FileFormatError(f"{path} is damaged or not blendctl's: {error}; choose another directory") from error
         if name != self.experiment:
             raise InputError(
-                f'{self.directory} holds the results of "{name}", this is "{self.experiment}"; '
-                "choose another directory"
+                f'{self.directory} holds the results of "{name}", this is "{self.experiment}"; choose another directory'
             )
         self._expect_same(identity, self.identity, names=identity.keys() | self.identity.keys())
         return dict(run)
@@ -167,9 +164,7 @@ class Store:
             path = self.units / f"{unit.key}{suffix}"
             if path.is_file():
                 return path.read_bytes()
-        raise FileFormatError(
-            f"the file of unit {unit.key} has vanished from {self.units}; run the same command again"
-        )
+        raise FileFormatError(f"the file of unit {unit.key} has vanished from {self.units}; run the same command again")
 
     def put(self, unit: Unit, data: bytes) -> Result:
         """Keep a finished unit's file, as `encode` gave it; give its result."""

@@ -95,9 +95,7 @@ class Tables:
 
     def episodes(self) -> pa.Table:
         """Give a row per episode."""
-        return pa.concat_tables(
-            [EPISODES.empty_table(), *(self._episodes[place] for place, _ in self._sorted())]
-        )
+        return pa.concat_tables([EPISODES.empty_table(), *(self._episodes[place] for place, _ in self._sorted())])
 
     def points(self) -> pa.Table:
         """Give a row per data point; sums over a trace run over its data points so far."""

@@ -84,9 +84,7 @@ def _loss(points: pa.Table) -> dict[str, Any]:
     """Compare the average maximal loss with its bound: over whole traces, and at every data point on the way."""
     rows = points.to_pylist()
     last = {row["trace"]: row for row in rows}.values()  # data points are in order
-    known = [
-        row for row in rows if row["max_loss_mean"] is not None and row["max_loss_bound_mean"] is not None
-    ]
+    known = [row for row in rows if row["max_loss_mean"] is not None and row["max_loss_bound_mean"] is not None]
     above = sum(row["max_loss_mean"] > row["max_loss_bound_mean"] for row in known)
     return {
         "mean": known_mean(last, "max_loss_mean"),
@@ -117,9 +115,7 @@ def _claims(by_role: dict[str, pa.Table]) -> dict[str, Any]:
     ratio = blended["correct_ratio"].to_numpy()
     claims["correct_above_half"] = _claim(blended["trace"].to_numpy(), ratio - 0.5)
     if "random" in by_role:
-        claims["correct_above_random"] = _claim(
-            *_paired(blended, by_role["random"], "correct_ratio", evenly=True)
-        )
+        claims["correct_above_random"] = _claim(*_paired(blended, by_role["random"], "correct_ratio", evenly=True))
     return {name: claim for name, claim in claims.items() if claim is not None}
 
 

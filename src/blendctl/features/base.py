@@ -118,9 +118,7 @@ def learned(feature: BoundFeature) -> dict[str, FloatArray]:
 def restore_learned(feature: BoundFeature, state: dict[str, FloatArray]) -> None:
     """Let a feature that learns go on from what `learned` gave."""
     if not hasattr(feature, "restore"):
-        raise InputError(
-            f"the feature {type(feature).__name__} learns, and cannot be restored: give it restore(state)"
-        )
+        raise InputError(f"the feature {type(feature).__name__} learns, and cannot be restored: give it restore(state)")
     feature.restore(state)
 
 
@@ -146,9 +144,7 @@ class _Stack:
         self.parts = parts
         self.size = sum(part.size for part in parts)
         self.factor = 1.0 / math.sqrt(len(parts))
-        self._learners: dict[str, Any] = {
-            str(i): part for i, part in enumerate(parts) if hasattr(part, "learn")
-        }
+        self._learners: dict[str, Any] = {str(i): part for i, part in enumerate(parts) if hasattr(part, "learn")}
         if self._learners:
             self.learn = lambda *what: [part.learn(*what) for part in self._learners.values()]
 
@@ -179,9 +175,7 @@ class Scaled:
         inner = self.feature.bind(controllers, objectives=objectives)
         by = np.asarray(self.by, dtype=np.float64)
         if by.shape not in ((), (inner.size,)) or not np.isfinite(by).all() or not (by != 0).all():
-            raise InputError(
-                f"by must be one number or {inner.size}, finite and not 0, actually: {self.by!r}"
-            )
+            raise InputError(f"by must be one number or {inner.size}, finite and not 0, actually: {self.by!r}")
         return _Mapped(inner, lambda psi: psi / by)
 
 

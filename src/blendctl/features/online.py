@@ -58,8 +58,7 @@ class _Model:
             self._begin(o.size, a.size)
         elif self.basis != (1 + o.size) * (1 + a.size):
             raise InputError(
-                f"observation and action have {o.size} and {a.size} entries, which the online model was not "
-                "begun with"
+                f"observation and action have {o.size} and {a.size} entries, which the online model was not begun with"
             )
         return predict(o, a, self.options.clip, self.weights)
 

@@ -65,9 +65,7 @@ def blend_page(folder: Folder, *, replays: int) -> dict[str, Any]:
     }
 
 
-def table_row(
-    name: str, told: dict[str, Any], names: list[str], *, role: str, color: int | str
-) -> dict[str, Any]:
+def table_row(name: str, told: dict[str, Any], names: list[str], *, role: str, color: int | str) -> dict[str, Any]:
     """Give a row of the table: means with their intervals, and what else is known."""
     share = told.get("arm_share") or {}
     return {
@@ -108,9 +106,7 @@ def _sums_of_record(drive: Drive, sums: list[dict[str, Any]]) -> dict[str, Any]:
         "cost_ci95": interval95(costs) if whole else None,
         "returns": [told["return"] for told in whole],
         "costs": [told["cost"] for told in whole],
-        "arm_share": {
-            name: float(steps[arms == arm].sum() / steps.sum()) for arm, name in enumerate(drive.names)
-        },
+        "arm_share": {name: float(steps[arms == arm].sum() / steps.sum()) for arm, name in enumerate(drive.names)},
         "switches": int(drive.column("switched").sum()),
         "correct_ratio": float(np.mean(correct)) if correct else None,
         "average_loss": float(np.nanmean(loss)) if np.isfinite(loss).any() else None,
@@ -133,9 +129,7 @@ def _provenance(folder: Folder, about: dict[str, Any], drive: Drive | None) -> d
         facts.append(["rule", drive.rule])
     options = about.get("options") or {}
     told = [
-        f"{name} {value}"
-        for name, value in options.items()
-        if name not in ("objectives", "rule") and value is not None
+        f"{name} {value}" for name, value in options.items() if name not in ("objectives", "rule") and value is not None
     ]
     if told:
         facts.append(["options", ", ".join(told)])
@@ -161,8 +155,6 @@ def _card(name: str, card: dict[str, Any] | None) -> dict[str, Any]:
     context = card.get("context")
     for row in (context or {}).get("r2") or []:
         shares = f"{100 * row['reward_blending']:.0f}% of the reward, {100 * row['cost_blending']:.0f}% of the cost"
-        facts.append(
-            [f"context, {row['horizon']} step{'s' if row['horizon'] != 1 else ''}", f"explains {shares}"]
-        )
+        facts.append([f"context, {row['horizon']} step{'s' if row['horizon'] != 1 else ''}", f"explains {shares}"])
     facts.append(["command", str(card.get("command", ""))])
     return {"name": name, "facts": facts}

@@ -49,17 +49,13 @@ def verdict_of(told: dict[str, Any], names: list[str]) -> str:
     mine, theirs = told["return_mean"], alone[fast]["return_mean"]
     returned = {
         1: f"more return than {fast}",
-        0: f"about as much return as {fast}"
-        if _near(mine, theirs)
-        else f"a return not shown to differ from {fast}’s",
+        0: f"about as much return as {fast}" if _near(mine, theirs) else f"a return not shown to differ from {fast}’s",
         -1: f"less return than {fast}",
     }[compare(told, alone[fast], "return")]
     paid, least, most = (part["cost_mean"] for part in (told, alone[safe], alone[fast]))
     cost = {
         1: f"at a higher cost than {safe}",
-        0: f"at about the cost of {safe}"
-        if _near(paid, least)
-        else f"at a cost not shown to differ from {safe}’s",
+        0: f"at about the cost of {safe}" if _near(paid, least) else f"at a cost not shown to differ from {safe}’s",
         -1: f"at a lower cost than {safe}",
     }[compare(told, alone[safe], "cost")]
     saved = {

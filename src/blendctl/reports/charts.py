@@ -102,9 +102,7 @@ def _per_episode(told: dict[str, Any], names: list[str], quantity: str) -> dict[
     values = told.get(f"{quantity}s") or []
     if values:
         lines.append(series("blended", np.arange(1, len(values) + 1), np.array(values), color="blend"))
-    return chart(
-        quantity.capitalize(), lines, x="episode", kind="dots", low=0.0 if quantity == "cost" else None
-    )
+    return chart(quantity.capitalize(), lines, x="episode", kind="dots", low=0.0 if quantity == "cost" else None)
 
 
 def _running_mean(values: FloatArray) -> FloatArray:
@@ -121,9 +119,7 @@ def _loss(drive: Drive, stages: NDArray[np.int64]) -> list[dict[str, Any]]:
         lines.append(series("its bound", stages, _running_mean(bound), color="ink", dashed=True))
     if np.isfinite(loss).any():
         lines.append(series("average loss", stages, _running_mean(loss), color="blend"))
-    note = (
-        "true maximal loss per stage, and what it cannot exceed, both averaged since the start; scaled units"
-    )
+    note = "true maximal loss per stage, and what it cannot exceed, both averaged since the start; scaled units"
     return [chart("Average loss under its bound", lines, x="stage", log=True, note=note)]
 
 
@@ -150,9 +146,7 @@ def _theta(drive: Drive, places: Places) -> list[dict[str, Any]]:
     for name in sorted(names):
         objective, feature = (int(word) for word in name.split("_")[1:])
         word = f"{drive.objectives[objective]} · feature {feature + 1}"
-        lines.append(
-            series(word, steps, places.columns[name][looked].astype(np.float64), color=f"c{len(lines)}")
-        )
+        lines.append(series(word, steps, places.columns[name][looked].astype(np.float64), color=f"c{len(lines)}"))
     return [chart("What it learned, theta", lines, x="step", note="weight of each feature in each objective")]
 
 

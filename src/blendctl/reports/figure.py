@@ -87,9 +87,7 @@ def draw_reproduction(points: pa.Table, *, titles: Mapping[str, str] | None = No
 
 def _unit(table: pa.Table) -> tuple[float, str]:
     """Choose what the horizontal axis counts in."""
-    return (
-        (1e6, " (millions)") if pc.max(table["interactions"]).as_py() >= 1_000_000 else (1e3, " (thousands)")
-    )
+    return (1e6, " (millions)") if pc.max(table["interactions"]).as_py() >= 1_000_000 else (1e3, " (thousands)")
 
 
 def curve(table: pa.Table, role: str, name: str) -> Curve:

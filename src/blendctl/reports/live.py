@@ -47,9 +47,7 @@ class LiveView:
         try:
             self._server = _Server((HOST, port), self)
         except OSError as error:
-            raise InputError(
-                f"the live page cannot listen on port {port}: {error}; try another, or --port 0"
-            ) from None
+            raise InputError(f"the live page cannot listen on port {port}: {error}; try another, or --port 0") from None
         self._thread = threading.Thread(target=self._server.serve_forever, name="blendctl-live", daemon=True)
         self._thread.start()
 

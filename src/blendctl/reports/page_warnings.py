@@ -80,13 +80,9 @@ def _of_context(drive: Drive) -> list[str]:
         word = name.removeprefix("-")
         if share is None:
             if name.startswith("-"):
-                found.append(
-                    f"No {word} came in this drive: nothing can be said about how well it is foreseen."
-                )
+                found.append(f"No {word} came in this drive: nothing can be said about how well it is foreseen.")
         elif share < LOW:
-            found.append(
-                f"The context explains {100 * share:.0f}% of the {word}; do not expect the blend to help."
-            )
+            found.append(f"The context explains {100 * share:.0f}% of the {word}; do not expect the blend to help.")
     return found
 
 
@@ -95,13 +91,9 @@ def _of_drivers(drive: Drive) -> list[str]:
     idle = int((drive.column("arm") == SAFE_ACTION).sum())
     if idle:
         found.append(f"In {idle} stages no controller was fit to drive; the declared safe action was taken.")
-    rescued = sum(
-        cause in ("fallback", "no context", "no decision") for cause in drive.table["cause"].to_pylist()
-    )
+    rescued = sum(cause in ("fallback", "no context", "no decision") for cause in drive.table["cause"].to_pylist())
     if rescued:
-        found.append(
-            f"In {rescued} stages the driver failed or nothing could be decided, and another took over."
-        )
+        found.append(f"In {rescued} stages the driver failed or nothing could be decided, and another took over.")
     return found
 
 

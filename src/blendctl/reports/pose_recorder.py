@@ -190,9 +190,7 @@ class Tracker(gymnasium.Wrapper[Any, Any, Any, Any]):
             if start <= row < stop:
                 table[row - start] = theta
         return {
-            f"theta_{k}_{i}": np.ascontiguousarray(table[:, k, i])
-            for k in range(objectives)
-            for i in range(features)
+            f"theta_{k}_{i}": np.ascontiguousarray(table[:, k, i]) for k in range(objectives) for i in range(features)
         }
 
     def _write(self, track: Track) -> None:

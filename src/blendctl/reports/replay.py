@@ -126,9 +126,7 @@ def _pack_stages(drive: Drive, rows: IntArray, starts: IntArray, packer: Packer)
             packer.add(f"estimate_{arm}_{goal}", estimate[:, arm, goal], "f", bits=BITS)
             packer.add(f"ucb_{arm}_{goal}", best[:, arm, goal], "f", bits=BITS)
     packer.add_texts("reason", drive.reasons(rows))
-    packer.add_texts(
-        "event", ["" if event is None else event for event in drive.table["event"].take(rows).to_pylist()]
-    )
+    packer.add_texts("event", ["" if event is None else event for event in drive.table["event"].take(rows).to_pylist()])
 
 
 def _pack_places(places: Places, rows: IntArray, packer: Packer) -> None:

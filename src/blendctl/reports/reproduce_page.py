@@ -67,9 +67,7 @@ def reproduce_page(folder: Folder, *, replays: int) -> dict[str, Any]:
 
 def _replay(folder: Folder, points: Rows, replays: int) -> dict[str, Any]:
     """Drive the first episodes of the last data point again, in the first world in which that can be done."""
-    last = {
-        row["world"]: row["data_point"] for row in points if row["role"] == "blended" and row["trace"] == 0
-    }
+    last = {row["world"]: row["data_point"] for row in points if row["role"] == "blended" and row["trace"] == 0}
     for world, point in last.items() if replays else ():
         with tempfile.TemporaryDirectory() as place:
             again = drive_again(
@@ -92,12 +90,7 @@ def _replay(folder: Folder, points: Rows, replays: int) -> dict[str, Any]:
 
 def _counts(found: dict[str, Any]) -> dict[tuple[str, str], int]:
     """Tell how many episodes of each role a verdict is about."""
-    return {
-        (world, role): told[role]["episodes"]
-        for world, told in found.items()
-        for role in ROLES
-        if role in told
-    }
+    return {(world, role): told[role]["episodes"] for world, told in found.items() for role in ROLES if role in told}
 
 
 def _read(path: Path, schema: pa.Schema) -> pa.Table:
@@ -164,9 +157,7 @@ def _charts(world: str, points: pa.Table, *, alone: bool) -> Rows:
         lines = [_band(role, curve(here, role, column), factor=factor) for role in ROLES]
         low = 0.0 if column == "cost" else None
         made.append(
-            chart(
-                prefix + title, _there(lines), x="data point", kind="dots", unit=unit, factor=factor, low=low
-            )
+            chart(prefix + title, _there(lines), x="data point", kind="dots", unit=unit, factor=factor, low=low)
         )
     bound, loss = (curve(here, "blended", name) for name in ("max_loss_bound_mean", "max_loss_mean"))
     lines = [
@@ -177,9 +168,7 @@ def _charts(world: str, points: pa.Table, *, alone: bool) -> Rows:
         "true maximal loss per step, and what it cannot exceed if feedback is linear in the context, "
         "both averaged since the start"
     )
-    made.append(
-        chart(f"{prefix}Average loss under its bound", _there(lines), x="data point", log=True, note=note)
-    )
+    made.append(chart(f"{prefix}Average loss under its bound", _there(lines), x="data point", log=True, note=note))
     share = curve(here, "blended", "share_performant")
     stack = [
         series("performant", share.point + 1, share.mean, color=0),
@@ -243,9 +232,7 @@ def _cautions(found: dict[str, Any], points: Rows) -> list[str]:
                     f"In {world} the context explains {100 * max(share, 0.0):.0f}% of the {word}; "
                     "do not expect the blend to help."
                 )
-        rescaled = sum(
-            {row["trace"]: row["rescaled"] or 0 for row in blended}.values()
-        )  # at the traces' ends
+        rescaled = sum({row["trace"]: row["rescaled"] or 0 for row in blended}.values())  # at the traces' ends
         if rescaled:
             cautions.append(
                 f"In {world} {rescaled:,.0f} feature vectors were longer than the learner’s bound "
@@ -253,9 +240,7 @@ def _cautions(found: dict[str, Any], points: Rows) -> list[str]:
             )
         events = sum(row["events"] or 0 for row in blended)
         if events:
-            cautions.append(
-                f"In {world} {events:,} things went wrong while driving; controllers were benched for it."
-            )
+            cautions.append(f"In {world} {events:,} things went wrong while driving; controllers were benched for it.")
         episodes = found[world].get("blended", {}).get("episodes", 0)
         if episodes < FEW:
             cautions.append(f"Only {episodes} episodes in {world}: the intervals are wide, or missing.")
@@ -269,9 +254,7 @@ def _provenance(about: dict[str, Any]) -> dict[str, Any]:
     identity = about.get("identity") or {}
     if "seed" in identity:
         facts.append(["seed", str(identity["seed"])])
-    told = [
-        f"{name} {value}" for name, value in identity.items() if name != "seed" and value not in (None, {})
-    ]
+    told = [f"{name} {value}" for name, value in identity.items() if name != "seed" and value not in (None, {})]
     if told:
         facts.append(["options", ", ".join(told)])
     facts += [

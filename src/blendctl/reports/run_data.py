@@ -90,9 +90,7 @@ def read_drive(parts: list[Path]) -> Drive | None:
         tables.append(table)
     if not tables:
         if parts:
-            raise FileFormatError(
-                f"none of the {len(parts)} files of the record in {parts[0].parent} can be read"
-            )
+            raise FileFormatError(f"none of the {len(parts)} files of the record in {parts[0].parent} can be read")
         return None
     table = pyarrow.concat_tables(tables, promote_options="permissive")
     stages = table["stage"].to_numpy()

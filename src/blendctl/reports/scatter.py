@@ -86,9 +86,7 @@ def _point(axes: Axes, name: str, told: Mapping[str, Any]) -> None:
         [[mean - span[0]], [span[1] - mean]] if span else None
         for mean, span in ((x, told["cost_ci95"]), (y, told["return_ci95"]))
     ]
-    axes.errorbar(
-        x, y, xerr=spans[0], yerr=spans[1], fmt="none", ecolor=color, elinewidth=0.8, alpha=0.45, zorder=3
-    )
+    axes.errorbar(x, y, xerr=spans[0], yerr=spans[1], fmt="none", ecolor=color, elinewidth=0.8, alpha=0.45, zorder=3)
     size = 150 if name == "ceiling" else 62
     axes.scatter(x, y, s=size, c=color, marker=marker, edgecolors="white", linewidths=0.8, zorder=5)
 

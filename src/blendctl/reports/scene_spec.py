@@ -58,9 +58,7 @@ def describe_world(task: Task, plan: Plan) -> dict[str, Any]:
 
 def _size(kind: Objects) -> float:
     """Give the radius, or half the edge."""
-    return float(
-        kind.radius if isinstance(kind, Goal | Hazards | Pillars | Buttons) else getattr(kind, "half", 0.0)
-    )
+    return float(kind.radius if isinstance(kind, Goal | Hazards | Pillars | Buttons) else getattr(kind, "half", 0.0))
 
 
 def items_of(task: Task, plan: Plan) -> list[Item]:

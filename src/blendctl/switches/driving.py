@@ -45,9 +45,7 @@ class Episodes:
 
 def open_worlds(world: str, count: int, *, steps: int | None = None, threads: int = 1) -> VectorWorld:
     """Make the worlds of a drive; `steps` shortens the episodes."""
-    return VectorWorld(
-        world, count, threads=threads, autoreset_mode=AutoresetMode.DISABLED, max_episode_steps=steps
-    )
+    return VectorWorld(world, count, threads=threads, autoreset_mode=AutoresetMode.DISABLED, max_episode_steps=steps)
 
 
 def drive(
@@ -103,17 +101,13 @@ def drive(
     returns, costs, lengths, weight, switches = totals
     with np.errstate(invalid="ignore"):
         correct = np.where(judged > 0, right / judged, np.nan)
-    return Episodes(
-        returns, costs, lengths=lengths, shares=weight / lengths, switches=switches, correct=correct
-    )
+    return Episodes(returns, costs, lengths=lengths, shares=weight / lengths, switches=switches, correct=correct)
 
 
 def _ask(
     controllers: Sequence[Controller], observations: FloatArray, streams: Sequence[np.random.Generator]
 ) -> FloatArray:
-    actions = [
-        act_rows(controller, observations, rng) for controller, rng in zip(controllers, streams, strict=True)
-    ]
+    actions = [act_rows(controller, observations, rng) for controller, rng in zip(controllers, streams, strict=True)]
     shapes = {action.shape for action in actions}
     if len(shapes) > 1:
         raise InputError(f"the controllers' actions must have one shape, actually: {sorted(shapes)}")

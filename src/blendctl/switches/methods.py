@@ -251,9 +251,7 @@ def with_values(method: Method, assignments: Mapping[str, str]) -> Method:
 def _read(method: Method, name: str, text: str) -> tuple[Value, ...]:
     parameter = method.parameters[name]
     kind = int if parameter.whole else float
-    wanted = (
-        f"{'whole numbers' if parameter.whole else 'numbers'} from {parameter.least:g} to {parameter.most:g}"
-    )
+    wanted = f"{'whole numbers' if parameter.whole else 'numbers'} from {parameter.least:g} to {parameter.most:g}"
     try:
         values = tuple(kind(word) for word in text.split(","))
     except ValueError:

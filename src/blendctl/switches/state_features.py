@@ -34,7 +34,5 @@ def describe_states(controllers: Sequence[Controller], observations: FloatArray)
             assert controller.context is not None
             for horizon in controller.context.horizons:
                 columns += controller.predict(observations, action, horizon=horizon)
-    encoded = next(
-        (c.encoding(observations) for c in controllers if isinstance(c, NetworkController)), observations
-    )
+    encoded = next((c.encoding(observations) for c in controllers if isinstance(c, NetworkController)), observations)
     return np.column_stack([*columns, np.asarray(encoded, np.float64)])

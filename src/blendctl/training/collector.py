@@ -112,9 +112,7 @@ class RolloutCollector:
         self.observations, _ = worlds.reset(seed=seed)
         size = policy.encoding.observation_size
         if self.observations.shape != (worlds.num_envs, size):
-            raise InputError(
-                f"the worlds give observations {self.observations.shape}, the policy expects (n, {size})"
-            )
+            raise InputError(f"the worlds give observations {self.observations.shape}, the policy expects (n, {size})")
 
     def rollout(self, steps: int, *, discount: float, gae: float) -> RolloutBatch:
         """Drive `steps` steps in every world."""

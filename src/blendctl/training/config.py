@@ -101,9 +101,7 @@ class TrainConfig:
             "multiplier_d",
         ):
             _require(self, name, getattr(self, name) >= 0, "0 or more")
-        _require(
-            self, "multiplier_max", self.multiplier_max >= self.multiplier, "at least the multiplier's start"
-        )
+        _require(self, "multiplier_max", self.multiplier_max >= self.multiplier, "at least the multiplier's start")
         _require(self, "discount", 0 <= self.discount < 1, "0 to below 1")
         _require(self, "gae", 0 <= self.gae <= 1, "0 to 1")
         _require(self, "backtrack", 0 < self.backtrack < 1, "between 0 and 1")
@@ -184,13 +182,9 @@ def _converted(name: str, value: Any, kind: type) -> Any:
             raise TypeError
         return kind(float(value)) if kind is int else float(value)
     except (TypeError, ValueError) as error:
-        raise InputError(
-            f"option {name} is {value!r}; expected {kind.__name__}: {option_help(name)}"
-        ) from error
+        raise InputError(f"option {name} is {value!r}; expected {kind.__name__}: {option_help(name)}") from error
 
 
 def _require(config: TrainConfig, name: str, holds: bool, allowed: str) -> None:
     if not holds:
-        raise InputError(
-            f"option {name} is {getattr(config, name)!r}; allowed: {allowed} ({option_help(name)})"
-        )
+        raise InputError(f"option {name} is {getattr(config, name)!r}; allowed: {allowed} ({option_help(name)})")

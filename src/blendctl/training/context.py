@@ -56,9 +56,7 @@ def train_contexts(
             )
     gather = _Gatherer(world, config, on_progress)
     learned = gather("driving in turns", controllers, steps=config.steps, seed=config.seed)
-    blending = gather(
-        "held out: in turns", controllers, steps=config.steps // 5, seed=config.seed + 10_000_000
-    )
+    blending = gather("held out: in turns", controllers, steps=config.steps // 5, seed=config.seed + 10_000_000)
     out = []
     for index, controller in enumerate(controllers):
         alone = gather(
@@ -189,9 +187,7 @@ class _Gatherer:
         self.config = config
         self.on_progress = on_progress
 
-    def __call__(
-        self, stage: str, controllers: Sequence[NetworkController], *, steps: int, seed: int
-    ) -> Drives:
+    def __call__(self, stage: str, controllers: Sequence[NetworkController], *, steps: int, seed: int) -> Drives:
         config = self.config
         each = -(-steps // config.worlds)
         worlds = make_worlds(self.world, count=config.worlds, threads=config.threads)
@@ -204,9 +200,7 @@ class _Gatherer:
                 self.on_progress(stage, done / each)
 
         try:
-            return collect(
-                worlds, controllers, steps=each, seed=seed, longest=config.horizons[-1], on_step=on_step
-            )
+            return collect(worlds, controllers, steps=each, seed=seed, longest=config.horizons[-1], on_step=on_step)
         finally:
             worlds.close()
 

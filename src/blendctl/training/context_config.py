@@ -26,9 +26,7 @@ class ContextConfig:
 
     def __post_init__(self) -> None:
         if not self.horizons or self.horizons[0] != 1 or sorted(set(self.horizons)) != list(self.horizons):
-            raise InputError(
-                f"horizons are {self.horizons}; expected rising numbers of steps, beginning with 1"
-            )
+            raise InputError(f"horizons are {self.horizons}; expected rising numbers of steps, beginning with 1")
         if self.steps < 10 * self.worlds * self.horizons[-1]:
             raise InputError(
                 f"{self.steps} steps in {self.worlds} worlds are too few for windows of {self.horizons[-1]} steps; "

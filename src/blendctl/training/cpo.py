@@ -32,18 +32,14 @@ class CPO:
     def __init__(self, policy: Policy, config: TrainConfig) -> None:
         self.policy = policy
         self.config = config
-        self.optimisers = {
-            "critics": torch.optim.Adam(policy.value_parameters(), lr=config.value_lr, eps=1e-5)
-        }
+        self.optimisers = {"critics": torch.optim.Adam(policy.value_parameters(), lr=config.value_lr, eps=1e-5)}
         self.margin = 0.0  # cost per episode by which the limit is tightened
         self.recovering = False  # whether the latest step could do no more against the cost
 
     def update(self, batch: RolloutBatch, rng: np.random.Generator) -> Metrics:
         """Improve policy and critics from one rollout."""
         moved = self.constrained_step(batch)
-        fitted = fit_critics(
-            self.policy, self.optimisers["critics"], batch=batch, config=self.config, rng=rng
-        )
+        fitted = fit_critics(self.policy, self.optimisers["critics"], batch=batch, config=self.config, rng=rng)
         return moved | fitted
 
     def constrained_step(self, batch: RolloutBatch) -> Metrics:
@@ -82,15 +78,10 @@ class CPO:
                 return False
             return excess > 0.0 or float(surrogate(policy, batch, gain)) > gain_before
 
-        fraction = line_search(
-            policy, step, accepts=accepts, backtracks=config.backtracks, backtrack=config.backtrack
-        )
+        fraction = line_search(policy, step, accepts=accepts, backtracks=config.backtracks, backtrack=config.backtrack)
         with torch.no_grad():
             divergence = float(mean_divergence(policy, batch))
-        cases = {
-            f"case_{name}": float(dual.case == name)
-            for name in ("bound", "inactive", "recovery", "degenerate")
-        }
+        cases = {f"case_{name}": float(dual.case == name) for name in ("bound", "inactive", "recovery", "degenerate")}
         return {
             "kl": divergence,
             "step_fraction": fraction,

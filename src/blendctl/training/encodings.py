@@ -72,9 +72,7 @@ def views_of(world: str, *, encoding: str = "full") -> Views:
         Ahead(5 * step_time, 0.1),
         Ahead(20 * step_time, 0.3),
     )
-    context = Encoding(
-        size, scale, rings, pairs=pairs, ahead=sharp if decode else (), velocity=policy.velocity
-    )
+    context = Encoding(size, scale, rings, pairs=pairs, ahead=sharp if decode else (), velocity=policy.velocity)
     return Views(policy, context, (1.0, 1.0 / SATURATION[task.robot]), step_time)
 
 

@@ -99,9 +99,7 @@ class Policy(nn.Module):
             for module, dense in pairs:
                 layers = [layer for layer in module if isinstance(layer, nn.Linear)]
                 if [tuple(layer.weight.T.shape) for layer in layers] != [w.shape for w in dense.weights]:
-                    raise InputError(
-                        f"controller {controller.name!r} has other layer sizes; set hidden to match"
-                    )
+                    raise InputError(f"controller {controller.name!r} has other layer sizes; set hidden to match")
                 for layer, weight, bias in zip(layers, dense.weights, dense.biases, strict=True):
                     layer.weight.copy_(torch.from_numpy(weight.T.copy()))
                     layer.bias.copy_(torch.from_numpy(bias.copy()))

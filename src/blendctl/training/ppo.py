@@ -34,9 +34,7 @@ class PPO:
         moved = clipped_steps(
             self.policy, self.optimisers["policy"], batch=batch, gain=gain, config=self.config, rng=rng
         )
-        fitted = fit_critics(
-            self.policy, self.optimisers["critics"], batch=batch, config=self.config, rng=rng
-        )
+        fitted = fit_critics(self.policy, self.optimisers["critics"], batch=batch, config=self.config, rng=rng)
         return moved | fitted
 
     def state(self) -> dict[str, Any]:

@@ -60,9 +60,7 @@ class Record:
 
 def make_worlds(world: str, *, count: int, threads: int, episode: int | None = None) -> VectorWorld:
     """Make worlds that run in lock-step, with same-step autoreset."""
-    return VectorWorld(
-        world, count, threads=threads, autoreset_mode=AutoresetMode.SAME_STEP, max_episode_steps=episode
-    )
+    return VectorWorld(world, count, threads=threads, autoreset_mode=AutoresetMode.SAME_STEP, max_episode_steps=episode)
 
 
 class Trainer:

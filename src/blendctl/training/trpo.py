@@ -32,16 +32,12 @@ class TRPO:
     def __init__(self, policy: Policy, config: TrainConfig) -> None:
         self.policy = policy
         self.config = config
-        self.optimisers = {
-            "critics": torch.optim.Adam(policy.value_parameters(), lr=config.value_lr, eps=1e-5)
-        }
+        self.optimisers = {"critics": torch.optim.Adam(policy.value_parameters(), lr=config.value_lr, eps=1e-5)}
 
     def update(self, batch: RolloutBatch, rng: np.random.Generator) -> Metrics:
         """Improve policy and critics from one rollout."""
         moved = natural_step(self.policy, batch, gain=standardised(batch.advantages), config=self.config)
-        fitted = fit_critics(
-            self.policy, self.optimisers["critics"], batch=batch, config=self.config, rng=rng
-        )
+        fitted = fit_critics(self.policy, self.optimisers["critics"], batch=batch, config=self.config, rng=rng)
         return moved | fitted
 
     def state(self) -> dict[str, Any]:
@@ -71,9 +67,7 @@ def natural_step(policy: Policy, batch: RolloutBatch, *, gain: Tensor, config: T
         better = float(surrogate(policy, batch, gain)) > before
         return better and float(mean_divergence(policy, batch)) <= 1.5 * config.target_kl
 
-    fraction = line_search(
-        policy, step, accepts=accepts, backtracks=config.backtracks, backtrack=config.backtrack
-    )
+    fraction = line_search(policy, step, accepts=accepts, backtracks=config.backtracks, backtrack=config.backtrack)
     with torch.no_grad():
         divergence = float(mean_divergence(policy, batch))
     return {"kl": divergence, "step_fraction": fraction, "entropy": float(policy.entropy().detach())}

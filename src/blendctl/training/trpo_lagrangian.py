@@ -33,18 +33,14 @@ class TRPOLagrangian:
             d=config.multiplier_d,
             largest=config.multiplier_max,
         )
-        self.optimisers = {
-            "critics": torch.optim.Adam(policy.value_parameters(), lr=config.value_lr, eps=1e-5)
-        }
+        self.optimisers = {"critics": torch.optim.Adam(policy.value_parameters(), lr=config.value_lr, eps=1e-5)}
 
     def update(self, batch: RolloutBatch, rng: np.random.Generator) -> Metrics:
         """Improve multiplier, policy and critics from one rollout."""
         price = self.multiplier.update(batch.episode_cost)
         gain = standardised(batch.advantages - price * batch.cost_advantages)
         moved = natural_step(self.policy, batch, gain=gain, config=self.config)
-        fitted = fit_critics(
-            self.policy, self.optimisers["critics"], batch=batch, config=self.config, rng=rng
-        )
+        fitted = fit_critics(self.policy, self.optimisers["critics"], batch=batch, config=self.config, rng=rng)
         return {"multiplier": price} | moved | fitted
 
     def state(self) -> dict[str, Any]:

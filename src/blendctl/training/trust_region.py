@@ -33,9 +33,7 @@ def gradient(value: Tensor, policy: Policy) -> Tensor:
     return flat(torch.autograd.grad(value, policy.policy_parameters())).detach()
 
 
-def fisher_product(
-    policy: Policy, batch: RolloutBatch, *, rows: int, damping: float
-) -> Callable[[Tensor], Tensor]:
+def fisher_product(policy: Policy, batch: RolloutBatch, *, rows: int, damping: float) -> Callable[[Tensor], Tensor]:
     """Give v -> (F + damping) v, F the curvature of the divergence at the policy that drove.
 
     F is estimated on about `rows` rows spread over the rollout. Fewer rows than the gradient's are a false
@@ -43,9 +41,7 @@ def fisher_product(
     """
     stride = slice(None, None, max(1, len(batch.inputs) // rows))
     parameters = policy.policy_parameters()
-    slope = flat(
-        torch.autograd.grad(mean_divergence(policy, batch, rows=stride), parameters, create_graph=True)
-    )
+    slope = flat(torch.autograd.grad(mean_divergence(policy, batch, rows=stride), parameters, create_graph=True))
 
     def product(vector: Tensor) -> Tensor:
         curved = torch.autograd.grad(slope @ vector, parameters, retain_graph=True)

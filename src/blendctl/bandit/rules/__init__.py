@@ -72,9 +72,7 @@ def make_rule(rule: str | Rule, parameters: dict[str, Any] | None = None) -> Rul
         assert isinstance(made, Rule)
         return made
     if isinstance(rule, type):
-        raise InputError(
-            f"rule must be an object, actually: the class {rule.__name__}; try {rule.__name__}()"
-        )
+        raise InputError(f"rule must be an object, actually: the class {rule.__name__}; try {rule.__name__}()")
     if not isinstance(rule, Rule):
         raise InputError(
             f"rule must be a name ({', '.join(RULES)}) or an object with `name` and `candidates(stage)`, "

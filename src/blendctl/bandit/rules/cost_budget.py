@@ -45,6 +45,4 @@ class CostBudget:
         affordable = optimistic <= room[..., None]
         frugal = nearly_greatest(-optimistic, stage.tolerance)
         least = nearly_greatest(-stage.loss, stage.tolerance, among=affordable)
-        return np.where(
-            affordable.any(axis=-1, keepdims=True), least_dominated(stage, least & affordable), frugal
-        )
+        return np.where(affordable.any(axis=-1, keepdims=True), least_dominated(stage, least & affordable), frugal)

@@ -21,9 +21,7 @@ class Fixed:
 
     def check(self, n_objectives: int) -> None:
         if not whole(self.arm) or self.arm < 0:
-            raise InputError(
-                f'the rule "{self.name}" needs the number of an arm, 0 or more, actually: {self.arm!r}'
-            )
+            raise InputError(f'the rule "{self.name}" needs the number of an arm, 0 or more, actually: {self.arm!r}')
 
     def candidates(self, stage: DecisionInput) -> BoolArray:
         arms = stage.loss.shape[-1]

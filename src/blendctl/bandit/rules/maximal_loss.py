@@ -26,9 +26,7 @@ class MaximalLoss:
 
     def check(self, n_objectives: int) -> None:
         if not isinstance(self.printed, (bool, np.bool_)):
-            raise InputError(
-                f'the rule "{self.name}" needs printed to be True or False, actually: {self.printed!r}'
-            )
+            raise InputError(f'the rule "{self.name}" needs printed to be True or False, actually: {self.printed!r}')
 
     def candidates(self, stage: DecisionInput) -> BoolArray:
         least = nearly_greatest(-stage.loss, stage.tolerance)

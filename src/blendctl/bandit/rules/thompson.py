@@ -27,9 +27,7 @@ class Thompson:
     def check(self, n_objectives: int) -> None:
         scale = numbers(self.scale)
         if scale is None or scale.ndim or not 0 <= scale <= 1e100:
-            raise InputError(
-                f'the rule "{self.name}" needs a scale >= 0 (and at most 1e100), actually: {self.scale!r}'
-            )
+            raise InputError(f'the rule "{self.name}" needs a scale >= 0 (and at most 1e100), actually: {self.scale!r}')
 
     def candidates(self, stage: DecisionInput) -> BoolArray:
         d, m = stage.whitened.shape[-1], stage.ucb.shape[-1]
