@@ -5,7 +5,7 @@ import pytest
 
 from blendctl.controllers import NetworkController, identity_encoding
 from blendctl.controllers.dense import Dense
-from blendctl.controllers.evaluation import evaluate, interval95
+from blendctl.controllers.evaluation import evaluate
 from blendctl.errors import InputError, StateError
 
 
@@ -39,14 +39,6 @@ def test_randomness_is_given_only_when_asked_for(deterministic):
     still = Still()
     evaluate(still, "PointGoal0", episodes=1, deterministic=deterministic, threads=1)
     assert still.drew == {not deterministic}
-
-
-def test_an_interval_covers_the_mean_about_95_times_of_100():
-    rng = np.random.default_rng(0)
-    for n in (2, 5, 30):
-        spans = [interval95(rng.normal(size=n)) for _ in range(2000)]
-        assert np.mean([low < 0 < high for low, high in spans]) == pytest.approx(0.95, abs=0.02)
-    assert interval95(np.ones(1)) is None
 
 
 def test_misfits_are_refused():

@@ -6,7 +6,7 @@ import pytest
 
 from blendctl.experiments import verdict as module
 from blendctl.experiments.tables import EPISODES, POINTS
-from blendctl.experiments.verdict import in_words, student
+from blendctl.experiments.verdict import in_words
 
 
 def verdict(episodes, points=None):
@@ -102,13 +102,6 @@ def test_a_difference_by_rounding_proves_nothing():
     found = verdict(with_ratios(episodes(), blended=0.1 + 0.2, random=0.3))["PointGoal1"]
     assert found["claims"]["correct_above_random"]["difference"] > 0
     assert not found["claims"]["correct_above_random"]["holds"]
-
-
-@pytest.mark.parametrize(
-    ("t", "freedom", "expected"), [(1.0, 1, 0.75), (2.015, 5, 0.95), (3.365, 5, 0.99), (40, 3, 1.0)]
-)
-def test_students_distribution_is_that_of_the_tables(t, freedom, expected):
-    assert student(t, freedom) == pytest.approx(expected, abs=2e-4)
 
 
 def test_a_learner_is_compared_with_chance_over_its_whole_trace():

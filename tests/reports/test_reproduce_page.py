@@ -7,11 +7,11 @@ import pyarrow.parquet
 import pytest
 
 from blendctl.cli import main
-from blendctl.controllers.evaluation import interval95
 from blendctl.errors import FileFormatError
 from blendctl.reports import build_report
 from blendctl.reports.reproduce_page import reproduce_page
 from blendctl.reports.run_dir import look_into
+from blendctl.statistics import mean_interval
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +129,7 @@ def test_bands_over_several_traces_are_those_of_the_traces(tmp_path):
     data = reproduce_page(look_into(tmp_path), replays=0)
     means = points[points["role"] == "blended"]["return_mean"].to_numpy()
     line = next(line for line in data["charts"][0]["series"] if line["name"] == "blended")
-    assert [line["low"][0], line["high"][0]] == pytest.approx(interval95(means), rel=1e-5)
+    assert [line["low"][0], line["high"][0]] == pytest.approx(mean_interval(means), rel=1e-5)
     row = next(row for row in data["table"] if row["name"] == "blended")
     assert row["loss"] == pytest.approx(points[points["role"] == "blended"]["max_loss_mean"].mean())
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from blendctl import pareto
 from blendctl.blender.record import Record
-from blendctl.controllers.evaluation import interval95
+from blendctl.statistics import mean_interval
 
 __all__ = ["EpisodeStats"]
 
@@ -68,9 +68,9 @@ class EpisodeStats:
             "steps": self.steps,
             "stages": self.stages,
             "return_mean": float(returns.mean()),
-            "return_ci95": interval95(returns),
+            "return_ci95": mean_interval(returns),
             "cost_mean": float(costs.mean()),
-            "cost_ci95": interval95(costs),
+            "cost_ci95": mean_interval(costs),
             "arm_share": {name: driven / max(self.steps, 1) for name, driven in self.driven.items()},
             "switches": self.switches,
             "average_loss": self.average_loss,

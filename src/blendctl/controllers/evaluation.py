@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +15,9 @@ from blendctl.controllers.base import Controller, Stateful
 from blendctl.controllers.network import NetworkController
 from blendctl.envs import VectorWorld
 from blendctl.errors import InputError, StateError
+from blendctl.statistics import mean_interval
 
-__all__ = ["Evaluation", "evaluate", "interval95", "check_fits"]
+__all__ = ["Evaluation", "evaluate", "check_fits"]
 
 FloatArray = NDArray[np.float64]
 
@@ -41,34 +41,11 @@ class Evaluation:
             "seed": self.seed,
             "deterministic": self.deterministic,
             "return_mean": float(self.returns.mean()),
-            "return_ci95": interval95(self.returns),
+            "return_ci95": mean_interval(self.returns),
             "cost_mean": float(self.costs.mean()),
-            "cost_ci95": interval95(self.costs),
+            "cost_ci95": mean_interval(self.costs),
             "length_mean": float(self.lengths.mean()),
         }
-
-
-def interval95(sample: FloatArray) -> list[float] | None:
-    """Give the 95% interval of the mean, by Student's t; None for a single value.
-
-    >>> [round(x, 3) for x in interval95(np.array([1.0, 2.0, 3.0, 4.0]))]
-    [0.446, 4.554]
-    """
-    n = len(sample)
-    if n < 2:
-        return None
-    half = _t_quantile(n - 1) * float(sample.std(ddof=1)) / math.sqrt(n)
-    mean = float(sample.mean())
-    return [mean - half, mean + half]
-
-
-def _t_quantile(freedom: int) -> float:
-    """Give the 97.5% quantile of Student's t."""
-    exact = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
-    if freedom <= len(exact):
-        return exact[freedom - 1]
-    z = 1.959964  # beyond the table the expansion in 1/freedom is good to 1e-3
-    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 
 def check_fits(controller: Controller, worlds: VectorWorld) -> None:

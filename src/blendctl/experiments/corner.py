@@ -18,12 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from blendctl.statistics import RESAMPLES, bootstrap_interval
+
 __all__ = ["Corner", "Score", "score_episodes"]
 
 FloatArray = NDArray[np.float64]
-
-RESAMPLES = 2000
-UNDEFINED_SHARE = 0.05  # of the resamples, beyond which the interval says nothing
 
 
 @dataclass(frozen=True)
@@ -94,17 +93,17 @@ def score_episodes(
     if reason is not None:
         return Score(None, None, reason)
     value = float(corner.score(*_point(method)))
-    n = len(method)
-    if n < 2:
+    if len(method) < 2:
         return Score(value, None, "an interval needs two episodes or more")
-    draws = rng.integers(n, size=(resamples, n))
-    drawn = [sample[draws].mean(axis=1).T for sample in (method, performant, safe)]  # (2, resamples) each
-    scores = Corner((drawn[1][0], drawn[1][1]), (drawn[2][0], drawn[2][1])).score(drawn[0][0], drawn[0][1])
-    known = scores[np.isfinite(scores)]
-    if len(known) < (1.0 - UNDEFINED_SHARE) * resamples:
+    interval = bootstrap_interval(_score_of_means, (method, performant, safe), rng=rng, resamples=resamples)
+    if interval is None:
         return Score(value, None, "too few episodes: in many resamples the controllers do not differ")
-    low, high = np.quantile(known, [0.025, 0.975]).tolist()
-    return Score(value, [low, high], None)
+    return Score(value, interval, None)
+
+
+def _score_of_means(method: FloatArray, performant: FloatArray, safe: FloatArray) -> FloatArray:
+    """Compute the scores (resamples,) from means of return and cost, each (2, resamples)."""
+    return Corner((performant[0], performant[1]), (safe[0], safe[1])).score(method[0], method[1])
 
 
 def _point(sample: FloatArray) -> tuple[float, float]:

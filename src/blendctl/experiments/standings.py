@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from blendctl.controllers.evaluation import interval95
 from blendctl.experiments.compare import ALONE, Comparison
 from blendctl.experiments.corner import Corner, score_episodes
+from blendctl.statistics import mean_interval
 from blendctl.switches.methods import Method
 
 __all__ = ["standings", "mark_shown", "Sample"]
@@ -154,9 +154,9 @@ def _means(points: FloatArray, performant: FloatArray, safe: FloatArray) -> dict
     return {
         "episodes": len(points),
         "return_mean": float(points[:, 0].mean()),
-        "return_ci95": interval95(points[:, 0]),
+        "return_ci95": mean_interval(points[:, 0]),
         "cost_mean": float(points[:, 1].mean()),
-        "cost_ci95": interval95(points[:, 1]),
+        "cost_ci95": mean_interval(points[:, 1]),
         "corner_score": score.value,
         "corner_score_ci95": score.interval,
         "corner_score_reason": score.reason,

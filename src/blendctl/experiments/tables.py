@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from blendctl.controllers.evaluation import interval95
 from blendctl.experiments.protocol import ROLES, Settings, UnitLocation, first_seed
 from blendctl.experiments.scores import Moments
 from blendctl.experiments.units import Result
+from blendctl.statistics import mean_interval
 
 __all__ = ["Tables", "as_parquet", "EPISODES", "POINTS"]
 
@@ -212,7 +212,7 @@ def _episode(told: dict[str, Any]) -> dict[str, Any]:
 
 def _spread(name: str, sample: FloatArray) -> dict[str, float | None]:
     """Give mean, standard deviation and 95% interval of the mean of a data point's episodes."""
-    interval = interval95(sample) or (None, None)
+    interval = mean_interval(sample) or (None, None)
     deviation = float(sample.std(ddof=1)) if len(sample) > 1 else None
     return {
         f"{name}_mean": float(sample.mean()),

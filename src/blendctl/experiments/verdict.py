@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from blendctl.controllers.evaluation import interval95
 from blendctl.experiments.protocol import EVERY
+from blendctl.statistics import mean_interval, mean_sign_confidence
 
 __all__ = ["verdict", "in_words", "known_mean", "CLAIMS"]
 
@@ -144,11 +143,12 @@ def _claim(trace: NDArray[np.int64], ahead: FloatArray) -> dict[str, Any] | None
     if not len(sample):
         return None  # no episode of both, or nothing known of them
     mean = float(sample.mean())
+    confidence = mean_sign_confidence(sample)
     return {
         "holds": mean > ROUNDING,
         "difference": mean,
-        "ci95": interval95(sample),
-        "confidence": _confidence(sample),
+        "ci95": mean_interval(sample),
+        "confidence": None if confidence is None else round(confidence, 6),
         "sample": len(sample),
     }
 
@@ -162,41 +162,11 @@ def _by_trace(trace: NDArray[np.int64], values: FloatArray) -> FloatArray:
 
 
 def _summary(what: str, sample: FloatArray) -> dict[str, Any]:
-    return {f"{what}_mean": float(sample.mean()) if len(sample) else None, f"{what}_ci95": interval95(sample)}
+    return {f"{what}_mean": float(sample.mean()) if len(sample) else None, f"{what}_ci95": mean_interval(sample)}
 
 
 def _deviation(sample: FloatArray) -> float | None:
     return float(sample.std(ddof=1)) if len(sample) > 1 else None
-
-
-def _confidence(sample: FloatArray) -> float | None:
-    """Give the probability that the true mean is on the side where the sample's is; None for a single value.
-
-    >>> _confidence(np.array([1.0, 2.0, 3.0, 4.0]))
-    0.984767
-    """
-    n = len(sample)
-    if n < 2:
-        return None
-    error = float(sample.std(ddof=1)) / math.sqrt(n)
-    if error == 0.0:
-        return None
-    return round(student(abs(float(sample.mean())) / error, n - 1), 6)
-
-
-def student(t: float, freedom: int) -> float:
-    """Give the distribution function of Student's t at t >= 0, by adding up its density.
-
-    >>> round(student(2.776, 4), 4), round(student(1.96, 10_000), 3)
-    (0.975, 0.975)
-    """
-    # with t = sqrt(freedom) tan(a) the density becomes cos(a)^(freedom - 1), smooth on a bounded stretch
-    edges = np.linspace(0.0, math.atan(t / math.sqrt(freedom)), 4001)
-    log_height = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - 0.5 * math.log(math.pi)
-    heights = np.exp(log_height + (freedom - 1) * np.log(np.cos(edges)))
-    weights = np.ones(len(edges))
-    weights[1:-1:2], weights[2:-1:2] = 4.0, 2.0  # Simpson's rule
-    return float(min(0.5 + (heights * weights).sum() * (edges[1] - edges[0]) / 3.0, 1.0))
 
 
 def in_words(world: str, found: dict[str, Any]) -> list[str]:

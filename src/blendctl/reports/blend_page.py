@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from blendctl.controllers.evaluation import interval95
 from blendctl.reports.binary_columns import Packer
 from blendctl.reports.blend_verdict import verdict_of
 from blendctl.reports.charts import charts_of_drive, true_loss
@@ -14,6 +13,7 @@ from blendctl.reports.page_warnings import cautions_of
 from blendctl.reports.replay import costliest_moments, episode_sums, pack_replay
 from blendctl.reports.run_data import Drive, read_drive, read_places
 from blendctl.reports.run_dir import Folder
+from blendctl.statistics import mean_interval
 
 __all__ = ["blend_page", "table_row"]
 
@@ -101,9 +101,9 @@ def _sums_of_record(drive: Drive, sums: list[dict[str, Any]]) -> dict[str, Any]:
         "episodes": len(whole),
         "steps": int(steps.sum()),
         "return_mean": float(returns.mean()),
-        "return_ci95": interval95(returns) if whole else None,
+        "return_ci95": mean_interval(returns) if whole else None,
         "cost_mean": float(costs.mean()),
-        "cost_ci95": interval95(costs) if whole else None,
+        "cost_ci95": mean_interval(costs) if whole else None,
         "returns": [told["return"] for told in whole],
         "costs": [told["cost"] for told in whole],
         "arm_share": {name: float(steps[arms == arm].sum() / steps.sum()) for arm, name in enumerate(drive.names)},

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from blendctl.controllers.evaluation import interval95
+from blendctl.statistics import mean_interval
 
 __all__ = ["verdict_of", "compare"]
 
@@ -26,7 +26,7 @@ def compare(mine: dict[str, Any], other: dict[str, Any], quantity: str) -> int:
     plural = f"{quantity}s"
     ours, theirs = mine.get(plural) or [], other.get(plural) or []
     if len(ours) == len(theirs) and len(ours) > 1:
-        span = interval95(np.array(ours) - np.array(theirs))
+        span = mean_interval(np.array(ours) - np.array(theirs))
         assert span is not None
         return int(span[0] > 0) - int(span[1] < 0)
     left, right = mine.get(f"{quantity}_ci95"), other.get(f"{quantity}_ci95")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from blendctl.controllers.evaluation import interval95
+from blendctl.statistics import mean_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,7 +106,7 @@ def curve(table: pa.Table, role: str, name: str) -> Curve:
         values, deviations = mean[here], spread["sd"][here]
         low, high = spread["low"][here][0], spread["high"][here][0]
         if len(values) > 1:
-            low, high = interval95(values) or (np.nan, np.nan)
+            low, high = mean_interval(values) or (np.nan, np.nan)
         deviation = np.sqrt(np.mean(deviations**2) + values.var())
         found.append((number, x[here].mean(), values.mean(), deviation, low, high))
     return Curve(*np.array(found, np.float64).reshape(-1, 6).T)

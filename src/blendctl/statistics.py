@@ -1,0 +1,105 @@
+"""Compute confidence intervals and confidences, on SciPy.
+
+The functions use `scipy.special`, which holds the distributions behind `scipy.stats` and imports three times as fast.
+It is imported at the first call: importing blendctl or starting a command loads no SciPy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl.errors import InputError
+
+__all__ = ["mean_interval", "mean_sign_confidence", "proportion_interval", "bootstrap_interval"]
+
+FloatArray = NDArray[np.float64]
+
+LEVEL = 0.95  # probability that an interval covers the true value
+RESAMPLES = 2000
+UNDEFINED_SHARE = 0.05  # largest share of resamples without a value for which there is an interval
+
+
+def mean_interval(sample: FloatArray, *, level: float = LEVEL) -> list[float] | None:
+    """Return Student's interval of the mean of a sample (n,); None for fewer than two values.
+
+    For paired samples pass their differences.
+
+    >>> [round(end, 3) for end in mean_interval(np.array([1.0, 2.0, 3.0, 4.0]))]
+    [0.446, 4.554]
+    """
+    from scipy.special import stdtrit
+
+    n = len(sample)
+    if n < 2:
+        return None
+    half = float(stdtrit(n - 1, (1.0 + level) / 2.0)) * float(sample.std(ddof=1)) / math.sqrt(n)
+    mean = float(sample.mean())
+    return [mean - half, mean + half]
+
+
+def mean_sign_confidence(sample: FloatArray) -> float | None:
+    """Return Student's probability that the true mean has the sign of the sample's mean.
+
+    None if it is unknown: for fewer than two values, or if all are equal.
+
+    >>> round(mean_sign_confidence(np.array([1.0, 2.0, 3.0, 4.0])), 6)
+    0.984767
+    """
+    from scipy.special import stdtr
+
+    n = len(sample)
+    if n < 2:
+        return None
+    error = float(sample.std(ddof=1)) / math.sqrt(n)
+    return float(stdtr(n - 1, abs(float(sample.mean())) / error)) if error > 0.0 else None
+
+
+def proportion_interval(successes: int, trials: int, *, level: float = LEVEL) -> list[float]:
+    """Return the exact (Clopper-Pearson) interval of a probability from independent trials.
+
+    >>> [round(end, 4) for end in proportion_interval(0, 100)]
+    [0.0, 0.0362]
+    """
+    from scipy.special import betaincinv
+
+    if not 0 <= successes <= trials or trials < 1:
+        raise InputError(f"expected 0 <= successes <= trials and trials >= 1, actually: {successes} of {trials}")
+    tail = (1.0 - level) / 2.0
+    failures = trials - successes
+    low = float(betaincinv(successes, failures + 1, tail)) if successes else 0.0
+    high = float(betaincinv(successes + 1, failures, 1.0 - tail)) if failures else 1.0
+    return [low, high]
+
+
+def bootstrap_interval(
+    statistic: Callable[..., FloatArray],
+    samples: Sequence[FloatArray],
+    *,
+    rng: np.random.Generator,
+    resamples: int = RESAMPLES,
+    level: float = LEVEL,
+) -> list[float] | None:
+    """Return the percentile bootstrap interval of a statistic of the means of paired samples, each (n, k).
+
+    Every resample draws the same rows of all samples, so what changes all of them alike does not widen the interval.
+    `statistic` takes the means of each sample, (k, resamples), and returns (resamples,), NaN where it is undefined.
+    None if it is undefined in more than 5% of the resamples.
+
+    >>> sample = np.arange(20.0).reshape(20, 1)
+    >>> interval = bootstrap_interval(lambda means: means[0], [sample], rng=np.random.default_rng(0))
+    >>> [round(end, 1) for end in interval]
+    [6.9, 11.9]
+    """
+    n = len(samples[0])
+    rows = rng.integers(n, size=(resamples, n))
+    values = statistic(*(sample[rows].mean(axis=1).T for sample in samples))
+    known = values[np.isfinite(values)]
+    if len(known) < (1.0 - UNDEFINED_SHARE) * resamples:
+        return None
+    tail = (1.0 - level) / 2.0
+    low, high = np.quantile(known, [tail, 1.0 - tail]).tolist()
+    return [low, high]
