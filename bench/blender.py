@@ -48,9 +48,9 @@ def dense(rng: np.random.Generator, *sizes: int) -> Dense:
 
 def untrained(world: str, name: str, seed: int) -> NetworkController:
     """Make a controller of the zoo's size with random weights."""
-    from blendctl.training.encodings import views_of
+    from blendctl.training.encodings import world_encodings
 
-    rng, views = np.random.default_rng(seed), views_of(world)
+    rng, views = np.random.default_rng(seed), world_encodings(world)
     context = ContextNetwork(
         dense(rng, views.context.size + 2 * len(views.action_gains), 256, 256, 2), views.context, views.action_gains,
         horizons=(1,), discount=0.9, scale=np.full(2, 0.1, np.float32), shift=np.zeros(2, np.float32),

@@ -13,7 +13,7 @@ import numpy as np
 
 from blendctl.controllers import load
 from blendctl.training import TrainConfig, Trainer
-from blendctl.training.ppo_update import standardised
+from blendctl.training.algorithm import standardised
 from blendctl.training.trust_region import conjugate_gradient, fisher_product, gradient, surrogate
 
 
@@ -30,11 +30,11 @@ def main() -> None:
     for steps in options.steps:
         config = TrainConfig.from_dict({"world": world, "algo": "cpo", "rollout": steps})
         run = Trainer(config, start_from=load(options.controller))
-        run.driver.rollout(1000, discount=config.discount, gae=config.gae)  # away from the starts
+        run.collector.rollout(1000, discount=config.discount, gae=config.gae)  # away from the starts
         policy = run.policy
         slopes = []
         for index in range(options.rollouts):
-            batch = run.driver.rollout(steps, discount=config.discount, gae=config.gae)
+            batch = run.collector.rollout(steps, discount=config.discount, gae=config.gae)
             harm = batch.cost_advantages - batch.cost_advantages.mean()
             gains = {"return": standardised(batch.advantages), "cost": harm}
             slopes.append({name: gradient(surrogate(policy, batch, a), policy) for name, a in gains.items()})

@@ -20,7 +20,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import torch
 
-from blendctl.training.encodings import views_of
+from blendctl.training.encodings import world_encodings
 from blendctl.training.policy import Policy
 
 ROUNDS, CALLS, BATCH = 30, 300, 4096
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    encoding = views_of("PointGoal1").policy
+    encoding = world_encodings("PointGoal1").policy
     policy = Policy(encoding, 2, hidden=(256, 256), log_std=-0.5, generator=torch.Generator().manual_seed(0))
     controller = policy.to_controller("bench")
     rng = np.random.default_rng(0)

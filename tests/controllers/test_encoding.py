@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blendctl.controllers import Ahead, Encoding, Lidar, identity_encoding
+from blendctl.controllers import Encoding, Lidar, MarginAhead, identity_encoding
 from blendctl.errors import FileFormatError, InputError
 
 BINS = 16
@@ -62,7 +62,7 @@ def test_the_angle_of_the_nearest_object_lies_within_its_bounds(points):
     distances = [np.hypot(x, y) for x, y in points]
     if min(distances) < 0.05 or min(distances) > 2.9:
         return
-    ahead = (Ahead(0.0, 10.0),)
+    ahead = (MarginAhead(0.0, 10.0),)
     encoding = one_ring(ahead=ahead)
     out = encode(encoding, points)
     first = 2 + 2 * BINS
@@ -77,7 +77,7 @@ def test_the_angle_of_the_nearest_object_lies_within_its_bounds(points):
 
 
 def test_a_margin_ahead_moves_with_the_velocity():
-    encoding = one_ring(ahead=(Ahead(0.1, 0.1),))
+    encoding = one_ring(ahead=(MarginAhead(0.1, 0.1),))
     margin = 2 + 2 * BINS + 6
     # 0.3 m ahead at 1 m/s: after 0.1 s the centre is 0.2 m away, exactly the radius.
     assert encode(encoding, [(0.3, 0.0)], velocity=(1.0, 0.0))[margin] == pytest.approx(0.0, abs=1e-4)
@@ -86,7 +86,7 @@ def test_a_margin_ahead_moves_with_the_velocity():
 
 
 def test_nothing_in_sight_reads_as_far_away():
-    out = encode(one_ring(ahead=(Ahead(0.0, 0.2),)), [])
+    out = encode(one_ring(ahead=(MarginAhead(0.0, 0.2),)), [])
     first = 2 + 2 * BINS
     assert out[first : first + 6].tolist() == [0.0, 0.0, 3.0, 0.0, 0.0, 1.0]
     assert out[first + 6] == -1.0
@@ -101,7 +101,7 @@ def test_a_pair_relates_box_and_goal():
 
 
 def test_rows_and_batches_agree_and_the_size_is_as_told():
-    encoding = one_ring(ahead=(Ahead(0.1, 0.1),))
+    encoding = one_ring(ahead=(MarginAhead(0.1, 0.1),))
     rows = np.random.default_rng(0).random((7, BINS + 2))
     batch = encoding(rows)
     assert batch.shape == (7, encoding.size)
@@ -110,7 +110,7 @@ def test_rows_and_batches_agree_and_the_size_is_as_told():
 
 
 def test_an_encoding_survives_json():
-    encoding = one_ring(ahead=(Ahead(0.1, 0.1),), near=False)
+    encoding = one_ring(ahead=(MarginAhead(0.1, 0.1),), near=False)
     assert Encoding.from_dict(json.loads(json.dumps(encoding.to_dict()))) == encoding
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blendctl.training.advantages import advantages
+from blendctl.training.advantages import estimate_advantages
 
 STEPS, WORLDS = 12, 3
 
@@ -39,7 +39,7 @@ def test_the_recursion_equals_the_definition(seed, discount, gae):
         "discount": discount,
         "gae": gae,
     }
-    found, targets = advantages(signals, values, **how)
+    found, targets = estimate_advantages(signals, values, **how)
     assert found == pytest.approx(by_hand(signals, values, **how), abs=1e-4)
     assert targets == pytest.approx(found + values, abs=1e-6)
 
@@ -50,7 +50,7 @@ def test_a_critic_that_is_right_leaves_no_advantage_even_across_a_time_limit():
     worth = np.full((STEPS, 1), 1.0 / (1.0 - discount), np.float32)
     ended = np.zeros((STEPS, 1), bool)
     ended[5] = True
-    found, _ = advantages(
+    found, _ = estimate_advantages(
         np.ones((STEPS, 1), np.float32),
         worth,
         next_values=worth,

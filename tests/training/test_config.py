@@ -24,7 +24,7 @@ def test_an_algorithm_brings_its_own_defaults_but_given_values_win():
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"algo": "pppo"}, 'did you mean "ppo"'),
         ({"polcy_lr": 1.0}, 'did you mean "policy_lr"'),
@@ -39,8 +39,8 @@ def test_an_algorithm_brings_its_own_defaults_but_given_values_win():
         ({"encoding": "nice"}, "full, near or raw"),
     ],
 )
-def test_what_is_not_allowed_is_refused_with_what_is(options, told):
-    with pytest.raises(InputError, match=told):
+def test_what_is_not_allowed_is_refused_with_what_is(options, message):
+    with pytest.raises(InputError, match=message):
         TrainConfig.from_dict(options)
 
 

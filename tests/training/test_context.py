@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from blendctl.controllers import Encoding, NetworkController, identity_encoding, load, write_controller
 from blendctl.controllers.dense import Dense
 from blendctl.errors import InputError
-from blendctl.training.context import ContextConfig, fit_context, r_squared, rows_of
+from blendctl.training.context import ContextConfig, context_dataset, fit_context, r_squared
 from blendctl.training.context_data import Drives, collect, sums_ahead
-from blendctl.training.encodings import Views
+from blendctl.training.encodings import WorldEncodings
 
 SMALL = ContextConfig(horizons=(1, 3), steps=20_000, worlds=16, hidden=(64,), passes=30, minibatch=500, threads=1)
 
@@ -51,9 +51,9 @@ def driver(name, bias):
     )
 
 
-def views():
+def encodings():
     encoding = Encoding(1, (1.0,))
-    return Views(encoding, encoding, (1.0,), 1.0)
+    return WorldEncodings(encoding, encoding, (1.0,), 1.0)
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +72,10 @@ def test_turns_are_taken_by_all_and_last_differently(drives):
 
 def test_the_networks_explain_held_out_drives(drives, tmp_path):
     learned, held_out = drives
-    context = fit_context(rows_of(learned, 1, views=views(), config=SMALL), views=views(), config=SMALL)
-    found = r_squared(context, rows_of(held_out, 1, views=views(), config=SMALL))
+    context = fit_context(
+        context_dataset(learned, 1, encodings=encodings(), config=SMALL), encodings=encodings(), config=SMALL
+    )
+    found = r_squared(context, context_dataset(held_out, 1, encodings=encodings(), config=SMALL))
     # The reward is the action itself; the cost an edge, blurred only by the network; sums depend on later noise.
     assert found[0] > 0.98
     assert found[1] > 0.8
@@ -116,13 +118,13 @@ def test_the_next_step_counts_whoever_drove(drives):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
-        ({"horizons": (10,)}, "beginning with 1"),
+        ({"horizons": (10,)}, "begin with 1"),
         ({"horizons": (1, 20, 10)}, "rising"),
         ({"steps": 100}, "too few"),
     ],
 )
-def test_impossible_settings_are_refused(options, told):
-    with pytest.raises(InputError, match=told):
+def test_impossible_settings_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
         ContextConfig(**options)

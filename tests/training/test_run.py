@@ -10,7 +10,7 @@ from slider import LENGTH, Slider
 from blendctl.cli.train import commands_of
 from blendctl.controllers import load
 from blendctl.errors import FileFormatError, InputError, StateError
-from blendctl.training import Run, TrainConfig, Trainer
+from blendctl.training import TrainConfig, Trainer, TrainingRun
 
 SMALL = {"worlds": 4, "rollout": 30, "hidden": [16], "minibatch": 40, "passes": 2, "threads": 1}
 
@@ -65,16 +65,16 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another():
 
 
 def test_a_run_resumed_from_disk_equals_one_that_never_stopped(tmp_path, in_slider):
-    with Run(tmp_path / "whole", small()) as run:
+    with TrainingRun(tmp_path / "whole", small()) as run:
         list(run.records())
         expected = weights(run.trainer)
-    with Run(tmp_path / "halved", small()) as run:
+    with TrainingRun(tmp_path / "halved", small()) as run:
         for record in run.records():
             if record.update == 2:
                 run.checkpoint()
             if record.update == 4:
                 break  # lost: after the last checkpoint
-    with Run(tmp_path / "halved", resume=True) as run:
+    with TrainingRun(tmp_path / "halved", resume=True) as run:
         assert run.trainer.update == 2
         list(run.records())
         assert torch.equal(weights(run.trainer), expected)
@@ -86,26 +86,26 @@ def test_a_run_resumed_from_disk_equals_one_that_never_stopped(tmp_path, in_slid
 
 
 def test_a_directory_in_use_or_already_used_is_refused(tmp_path, in_slider):
-    with Run(tmp_path, small()), pytest.raises(StateError, match="in use"):
-        Run(tmp_path, small())
+    with TrainingRun(tmp_path, small()), pytest.raises(StateError, match="in use"):
+        TrainingRun(tmp_path, small())
     with pytest.raises(InputError, match="already holds a run"):
-        Run(tmp_path, small())
+        TrainingRun(tmp_path, small())
     with pytest.raises(InputError, match="other options"):
-        Run(tmp_path, small(seed=5), resume=True)
+        TrainingRun(tmp_path, small(seed=5), resume=True)
     with pytest.raises(InputError, match="no checkpoint to resume"):
-        Run(tmp_path / "empty", resume=True)
+        TrainingRun(tmp_path / "empty", resume=True)
 
 
 def test_a_damaged_checkpoint_is_refused(tmp_path, in_slider):
-    with Run(tmp_path, small()) as run:
+    with TrainingRun(tmp_path, small()) as run:
         data = run.checkpoint_path.read_bytes()
         run.checkpoint_path.write_bytes(data[: len(data) // 2])
-    with pytest.raises(FileFormatError, match="no readable blendctl checkpoint"):
-        Run(tmp_path, resume=True)
+    with pytest.raises(FileFormatError, match="not a readable blendctl checkpoint"):
+        TrainingRun(tmp_path, resume=True)
 
 
 def test_a_full_disk_leaves_the_last_good_checkpoint(tmp_path, in_slider, monkeypatch):
-    with Run(tmp_path, small(), every=0.0) as run:
+    with TrainingRun(tmp_path, small(), every=0.0) as run:
         good = run.checkpoint_path.read_bytes()
 
         def full(descriptor):
@@ -130,13 +130,13 @@ def test_worlds_that_return_nan_stop_the_run():
 
 
 def test_a_run_can_be_extended(tmp_path, in_slider):
-    with Run(tmp_path, small()) as run:
+    with TrainingRun(tmp_path, small()) as run:
         list(run.records())
-    with Run(tmp_path, resume=True) as run:
+    with TrainingRun(tmp_path, resume=True) as run:
         run.extend(8 * 120)
         assert [r.update for r in run.records()] == [7, 8]
     assert json.loads((tmp_path / "config.json").read_text())["steps"] == 8 * 120
-    with Run(tmp_path, resume=True) as run:
+    with TrainingRun(tmp_path, resume=True) as run:
         first, second = commands_of(run, None).splitlines()
     assert "--steps 720" in first
     assert second == "blendctl train PointGoal1 --algo ppo-lagrangian --seed 0 --resume --steps 960"
@@ -147,5 +147,5 @@ def test_short_training_episodes_count_costs_as_whole_ones_do():
     run = Trainer(TrainConfig.from_dict(options | {"episode": 10, "threads": 1}))
     (record,) = run.records()
     assert record.episode_length == 10
-    per_step = run.driver.rollout(40, discount=0.99, gae=0.95)
+    per_step = run.collector.rollout(40, discount=0.99, gae=0.95)
     assert per_step.episode_length == 1000

@@ -25,7 +25,7 @@ from blendctl.errors import InputError, StateError
 from blendctl.training.config import TRUST_REGION, TrainConfig, option_help, read_options
 
 if TYPE_CHECKING:
-    from blendctl.training import Record, Run
+    from blendctl.training import TrainingRun, UpdateRecord
 
 __all__ = ["train"]
 
@@ -82,7 +82,7 @@ def train(
     Writes to its run directory: config.json, progress.jsonl, tensorboard/, checkpoint.safetensors,
     controller.safetensors and, at the end, its card as .json and .md.
     """
-    from blendctl.training import Run
+    from blendctl.training import TrainingRun
 
     find_task(world)  # an unknown world is refused before anything is written
     options = read_options(config_file) if config_file else {}
@@ -97,12 +97,12 @@ def train(
     console = Console()
     if resume:
         only_steps = set(chosen) <= {"steps", "seed"} and config_file is None
-        run = Run(directory, None if only_steps else config, resume=True, every=every)
+        run = TrainingRun(directory, None if only_steps else config, resume=True, every=every)
         if config.steps > run.config.steps and "steps" in chosen:
             run.extend(config.steps)
     else:
         beginning = load(start_from) if start_from else None
-        run = Run(directory, config, every=every, start_from=beginning)
+        run = TrainingRun(directory, config, every=every, start_from=beginning)
     with run:
         console.print(f"training {run.config.algo} on {run.config.world} in {directory}", highlight=False)
         try:
@@ -132,7 +132,7 @@ def _parsed(name: str, value: Any) -> Any:
     return value
 
 
-def _follow(run: Run, console: Console, *, quiet: bool) -> bool:
+def _follow(run: TrainingRun, console: Console, *, quiet: bool) -> bool:
     """Train, showing how it goes; True at the end, False if Ctrl-C stopped it (the state is saved)."""
     columns = (
         TextColumn("{task.fields[line]}"),
@@ -178,7 +178,7 @@ class _Interrupt:
         click.echo("\nCtrl-C: saving after this update; once more stops at once", err=True)
 
 
-def _line(record: Record, config: TrainConfig) -> str:
+def _line(record: UpdateRecord, config: TrainConfig) -> str:
     seconds = record.simulate_seconds + record.learn_seconds
     return (
         f"return {record.episode_return:6.2f}  cost {record.episode_cost:6.1f}  "
@@ -186,7 +186,7 @@ def _line(record: Record, config: TrainConfig) -> str:
     )
 
 
-def _finish(run: Run, console: Console, *, start_from: str | None) -> None:
+def _finish(run: TrainingRun, console: Console, *, start_from: str | None) -> None:
     """Evaluate the controller and write its card, beside it and into it."""
     config = run.config
     controller = run.controller()
@@ -211,7 +211,7 @@ def _finish(run: Run, console: Console, *, start_from: str | None) -> None:
     console.print(f"wrote {run.controller_path} and its card", highlight=False)
 
 
-def commands_of(run: Run, start_from: str | None) -> str:
+def commands_of(run: TrainingRun, start_from: str | None) -> str:
     """Give the command that makes a run again, and those that extended it, a line each."""
     first, *later = [*run.planned, run.config.steps]
     lines = [command_of(replace(run.config, steps=first), start_from)]

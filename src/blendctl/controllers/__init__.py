@@ -9,7 +9,7 @@ from blendctl.controllers.adapters import OnnxController, ScriptController, as_c
 from blendctl.controllers.base import Controller, Critic, Predictor
 from blendctl.controllers.checkpoints import read_omnisafe, read_sb3
 from blendctl.controllers.controller_file import read_controller, write_controller
-from blendctl.controllers.encoding import Ahead, Encoding, Lidar, identity_encoding
+from blendctl.controllers.encoding import Encoding, Lidar, MarginAhead, identity_encoding
 from blendctl.controllers.network import ContextNetwork, NetworkController
 from blendctl.controllers.remote import RemoteController
 from blendctl.controllers.server import ControllerServer
@@ -43,7 +43,7 @@ __all__ = [
     "write_controller",
     "Encoding",
     "Lidar",
-    "Ahead",
+    "MarginAhead",
     "identity_encoding",
 ]
 

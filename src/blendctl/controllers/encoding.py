@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from blendctl.compiled import compiled
 from blendctl.errors import FileFormatError, InputError
 
-__all__ = ["Encoding", "Lidar", "Ahead", "identity_encoding"]
+__all__ = ["Encoding", "Lidar", "MarginAhead", "identity_encoding"]
 
 ROBOT_CLIP = 5.0  # scaled robot readings beyond this say "an impact", no more
 OBJECT_VIEWS = 6  # x, y, distance, cosine, sine, ambiguity of the angle
@@ -47,7 +47,7 @@ class Lidar:
 
 
 @dataclass(frozen=True)
-class Ahead:
+class MarginAhead:
     """A margin to each decoded object's radius, `time` seconds ahead at the present velocity.
 
     The view is clip((radius - distance) / width, -1, 1), once for each bound of the object's angle.
@@ -75,7 +75,7 @@ class Encoding:
     robot_scale: tuple[float, ...]  # gain of each entry that belongs to no lidar, in order
     lidars: tuple[Lidar, ...] = ()
     pairs: tuple[tuple[int, int], ...] = ()  # (from, to): lidars whose nearest objects are related to each other
-    ahead: tuple[Ahead, ...] = ()
+    ahead: tuple[MarginAhead, ...] = ()
     near: bool = True  # add clip((l - 0.85) * 10, 0, 2): the last 45 cm of the lidar, enlarged
     velocity: int = -1  # index of forward and sideways velocity (m/s); -1: none
     max_distance: float = 3.0  # where the lidar reads 0 (m)
@@ -151,7 +151,7 @@ class Encoding:
                     "robot_scale": tuple(float(g) for g in data["robot_scale"]),
                     "lidars": tuple(Lidar(**ring) for ring in data["lidars"]),
                     "pairs": tuple((int(a), int(b)) for a, b in data["pairs"]),
-                    "ahead": tuple(Ahead(**a) for a in data["ahead"]),
+                    "ahead": tuple(MarginAhead(**a) for a in data["ahead"]),
                 }
             )
         except (TypeError, ValueError, KeyError) as error:

@@ -1,4 +1,4 @@
-"""PPO, TRPO, CPO, PPO-Lagrangian and TRPO-Lagrangian on worlds in lock-step; all but the settings need torch."""
+"""Train controllers with PPO, TRPO, CPO, PPO-Lagrangian and TRPO-Lagrangian; all but the settings need torch."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from blendctl.training.context_config import ContextConfig
 
 if TYPE_CHECKING:
     from blendctl.training.context import train_contexts
-    from blendctl.training.run import Run
-    from blendctl.training.trainer import Record, Trainer, make_worlds
+    from blendctl.training.run import TrainingRun
+    from blendctl.training.trainer import Trainer, UpdateRecord, make_worlds
 
-# Threads that wait by spinning make learning ten times slower as soon as anything else runs; threads that sleep at
-# once make it a quarter slower on free cores. So they spin for a tenth of a millisecond, about as long as the next
-# piece of work is away, and then sleep. OpenMP reads this when torch loads.
+# OpenMP threads that spin while they wait make learning ten times slower as soon as another process runs. Threads
+# that sleep at once make it a quarter slower on free cores. So they spin for a tenth of a millisecond, about the time
+# until the next operation, and then sleep. OpenMP reads this when torch loads.
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ["OMP_WAIT_POLICY"] = "passive"
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
@@ -30,25 +30,26 @@ __all__ = [
     "ContextConfig",
     "train_contexts",
     "Trainer",
-    "Record",
-    "Run",
+    "UpdateRecord",
+    "TrainingRun",
     "make_worlds",
 ]
 
-_LATE = {  # they load torch; a command's help and its completion must not
-    "Run": "blendctl.training.run",
+# Loaded on first use: they import torch, which the help and completion of a command must not do.
+_LAZY = {
+    "TrainingRun": "blendctl.training.run",
     "Trainer": "blendctl.training.trainer",
-    "Record": "blendctl.training.trainer",
+    "UpdateRecord": "blendctl.training.trainer",
     "make_worlds": "blendctl.training.trainer",
     "train_contexts": "blendctl.training.context",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATE:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        import torch  # noqa: F401  # the one place that tells which extra is missing
+        import torch  # noqa: F401  # a missing torch raises here, with the extra to install
     except ImportError as error:
         raise MissingExtraError("torch", extra="train") from error
-    return getattr(importlib.import_module(_LATE[name]), name)
+    return getattr(importlib.import_module(_LAZY[name]), name)

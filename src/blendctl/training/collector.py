@@ -1,7 +1,8 @@
-"""Rollouts: drive many worlds in lock-step and bring home what learning needs."""
+"""Collect rollouts in many worlds in lock-step, with advantages and targets for the critics."""
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -12,21 +13,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from blendctl.errors import InputError, StateError
-from blendctl.training.advantages import advantages
+from blendctl.training.advantages import estimate_advantages
 from blendctl.training.policy import Policy
 
 __all__ = ["VectorEnvironment", "RolloutBatch", "RolloutCollector", "EpisodeTotals", "final_observations"]
 
 
 class VectorEnvironment(Protocol):
-    """What training asks of worlds in lock-step: Gymnasium's vector face, same-step autoreset, snapshots."""
+    """The vector environment that training needs: Gymnasium's interface, same-step autoreset, snapshots."""
 
     num_envs: int
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Start an episode in every world, or where options["reset_mask"] says; world i gets seed + i."""
+        """Start an episode in every world, or in those of options["reset_mask"]; world i gets seed + i."""
 
     def step(
         self, actions: NDArray[Any]
@@ -34,7 +35,7 @@ class VectorEnvironment(Protocol):
         """Step every world; infos["cost"] (n,) and, where an episode ended, infos["final_obs"]."""
 
     def snapshot(self) -> list[bytes]:
-        """Give the exact state of every world."""
+        """Return the exact state of every world."""
 
     def restore(self, snapshots: list[bytes]) -> Any:
         """Continue from a snapshot, bit for bit."""
@@ -42,18 +43,18 @@ class VectorEnvironment(Protocol):
 
 @dataclass(frozen=True)
 class RolloutBatch:
-    """One rollout, flattened: rows = steps * worlds."""
+    """One rollout, flattened: rows = steps * worlds. "Behaviour" is the policy that drove."""
 
     inputs: Tensor  # (rows, encoding.size)
-    actions: Tensor  # (rows, action_size), before clipping to the world's bounds
-    means: Tensor  # (rows, action_size) of the policy that drove
-    log_std: Tensor  # (action_size,) of the policy that drove
+    actions: Tensor  # (rows, action_size), before they are clipped to [-1, 1]
+    means: Tensor  # (rows, action_size) of the behaviour
+    log_std: Tensor  # (action_size,) of the behaviour
     log_probs: Tensor  # (rows,)
     advantages: Tensor  # (rows,) of rewards
     cost_advantages: Tensor  # (rows,)
     returns: Tensor  # (rows,) targets of the critic
     cost_returns: Tensor  # (rows,) targets of the cost critic
-    episode_cost: float  # cost per episode of the policy that drove
+    episode_cost: float  # cost per episode of the behaviour
     episode_length: float
 
 
@@ -65,7 +66,7 @@ class EpisodeTotals:
         self.finished: deque[tuple[float, float, float]] = deque(maxlen=keep)
 
     def add(self, rewards: NDArray[Any], costs: NDArray[Any], ended: NDArray[np.bool_]) -> None:
-        """Take one step of every world."""
+        """Add one step of every world."""
         self.running += np.stack([rewards, costs, np.ones_like(rewards)])
         for world in np.flatnonzero(ended):
             total = self.running[:, world]
@@ -73,11 +74,11 @@ class EpisodeTotals:
             self.running[:, world] = 0.0
 
     def drop(self, worlds: NDArray[np.bool_]) -> None:
-        """Forget the running episodes of some worlds."""
+        """Discard the running episodes of some worlds."""
         self.running[:, worlds] = 0.0
 
     def means(self) -> tuple[float, float, float]:
-        """Give mean return, cost and length of the latest finished episodes (NaN before the first)."""
+        """Return mean return, cost and length of the latest finished episodes (NaN before the first)."""
         if not self.finished:
             return float("nan"), float("nan"), float("nan")
         total = np.mean(np.array(self.finished), axis=0)
@@ -85,11 +86,11 @@ class EpisodeTotals:
 
 
 class RolloutCollector:
-    """Drive the worlds with the present policy, a rollout at a time, across episodes.
+    """Collect rollouts of the present policy, across episodes.
 
-    Worlds that start together end together, and a rollout would see only one part of the episodes. So each
-    world's first episode is cut short at another step; from then on every rollout sees all parts alike.
-    Where all episodes are `cut` short, costs are still counted per episode of full length.
+    Worlds that start together end together, and a rollout would see only one part of the episodes. So the first
+    episode of each world ends at another step; from then on every rollout sees all parts of the episodes.
+    With `cut`, every episode ends after so many steps; costs are still per episode of full length.
     """
 
     def __init__(
@@ -103,22 +104,22 @@ class RolloutCollector:
     ) -> None:
         self.worlds = worlds
         self.policy = policy
-        self.episode_length = episode_length  # assumed until an episode has ended
+        self.episode_length = episode_length  # used until an episode has ended
         self.rng = np.random.default_rng([seed, 1])  # action noise
-        self.steps = 0  # of each world, so far
+        self.steps = 0  # steps of each world so far
         self.cut = cut
         self.first_ends = np.arange(1, worlds.num_envs + 1) * (cut or episode_length) // worlds.num_envs
         self.episodes = EpisodeTotals(worlds.num_envs)
         self.observations, _ = worlds.reset(seed=seed)
         size = policy.encoding.observation_size
         if self.observations.shape != (worlds.num_envs, size):
-            raise InputError(f"the worlds give observations {self.observations.shape}, the policy expects (n, {size})")
+            raise InputError(f"the worlds return observations {self.observations.shape}; expected: (n, {size})")
 
     def rollout(self, steps: int, *, discount: float, gae: float) -> RolloutBatch:
-        """Drive `steps` steps in every world."""
+        """Collect `steps` steps in every world."""
         policy, n = self.policy, self.worlds.num_envs
         size, action_size = policy.encoding.size, policy.log_std.numel()
-        # One row more than steps: the last is where the rollout stops.
+        # One row more than steps: the state after the last step.
         inputs = np.empty((steps + 1, n, size), np.float32)
         actions = np.empty((steps, n, action_size), np.float32)
         means = np.empty((steps, n, action_size), np.float32)
@@ -158,25 +159,14 @@ class RolloutCollector:
             action_rows = torch.from_numpy(actions.reshape(-1, action_size))
             mean_rows = torch.from_numpy(means.reshape(-1, action_size))
             log_probs = policy.log_prob(mean_rows, action_rows)
-        reward_part = advantages(
-            rewards,
-            value[:-1],
-            next_values=next_value,
-            terminated=terminated,
-            ended=ended,
-            discount=discount,
-            gae=gae,
+        estimate = functools.partial(
+            estimate_advantages, terminated=terminated, ended=ended, discount=discount, gae=gae
         )
-        cost_part = advantages(
-            costs,
-            cost_value[:-1],
-            next_values=next_cost_value,
-            terminated=terminated,
-            ended=ended,
-            discount=discount,
-            gae=gae,
+        estimates = (
+            *estimate(rewards, value[:-1], next_values=next_value),
+            *estimate(costs, cost_value[:-1], next_values=next_cost_value),
         )
-        rows = [torch.from_numpy(np.ascontiguousarray(a).reshape(-1)) for a in (*reward_part, *cost_part)]
+        rows = [torch.from_numpy(np.ascontiguousarray(a).reshape(-1)) for a in estimates]
         length = self.episodes.means()[2]
         length = float(self.episode_length) if np.isnan(length) or self.cut else length
         return RolloutBatch(
@@ -194,7 +184,7 @@ class RolloutCollector:
         )
 
     def _means(self, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Give the actor's means; on one thread, so that torch's do not fight the physics' for the cores."""
+        """Return the actor's means; on one thread, because torch's threads slow the physics' threads down."""
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         with torch.inference_mode():
@@ -204,13 +194,13 @@ class RolloutCollector:
 
 
 def final_observations(infos: dict[str, Any], ended: NDArray[np.bool_]) -> dict[int, NDArray[Any]]:
-    """Give the last observation of each episode that just ended, by world."""
+    """Return the last observation of each episode that just ended, by world."""
     where = np.flatnonzero(ended)
     if len(where) == 0:
         return {}
     if "final_obs" not in infos:
         raise StateError(
-            "an episode ended without infos['final_obs']; make the worlds with same-step autoreset, "
-            "or the value of states cut off by the time limit is lost"
+            "an episode ended without infos['final_obs']; make the worlds with same-step autoreset: training needs "
+            "the last observation of an episode that a time limit ended"
         )
     return {int(world): np.asarray(infos["final_obs"][world]) for world in where}

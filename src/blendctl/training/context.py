@@ -1,8 +1,11 @@
-"""Train the context networks: predict what an action brings, on states that blending visits."""
+"""Train the context networks: predict reward and cost of an action, on states that blending visits."""
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -15,13 +18,14 @@ from blendctl.controllers import ContextNetwork, NetworkController
 from blendctl.errors import InputError, StateError
 from blendctl.training.context_config import ContextConfig
 from blendctl.training.context_data import Drives, collect, sums_ahead
-from blendctl.training.encodings import Views, views_of
+from blendctl.training.encodings import WorldEncodings, world_encodings
 from blendctl.training.policy import mlp, to_dense
 from blendctl.training.trainer import make_worlds
 
-__all__ = ["ContextConfig", "train_contexts", "fit_context", "r_squared", "Rows"]
+__all__ = ["ContextConfig", "train_contexts", "fit_context", "r_squared", "ContextDataset", "context_dataset"]
 
-EVENT_SHARE = 0.4  # share of each minibatch that comes from rows where something happens
+EVENT_SHARE = 0.4  # share of each minibatch drawn from the rows of rare events
+COMMAND_OPTIONS = ("horizons", "discount", "steps", "worlds", "passes", "seed")  # of blendctl train-context
 NOTE = (
     "R² over episodes that no network was trained on. Blending: the controllers of this world take turns of random "
     "length; alone: this controller drives. Longer horizons count windows that this controller drove."
@@ -29,13 +33,13 @@ NOTE = (
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Drives flattened for one controller's network."""
+class ContextDataset:
+    """Training data of one controller's context network."""
 
     inputs: Tensor  # (rows, inputs)
     targets: Tensor  # (rows, 2 * horizons): reward and cost of each horizon
     counts: Tensor  # (rows, 2 * horizons): 1 where the target is defined
-    event: NDArray[np.bool_]  # (rows,) something rare happens next: entering, leaving, being inside, a goal
+    event: NDArray[np.bool_]  # (rows,) a rare event is next: the cost changes, or a goal is met
 
 
 def train_contexts(
@@ -45,57 +49,57 @@ def train_contexts(
     config: ContextConfig,
     on_progress: Callable[[str, float], None] = lambda stage, share: None,
 ) -> list[NetworkController]:
-    """Give the controllers of one world with context networks; their cards tell the held-out R²."""
+    """Return the controllers of one world with context networks, and the held-out R² in their cards."""
     torch.set_num_threads(config.threads)
-    views = views_of(world)
+    encodings = world_encodings(world)
     for controller in controllers:
-        if controller.observation_size != views.context.observation_size:
+        if controller.observation_size != encodings.context.observation_size:
             raise InputError(
-                f"controller {controller.name!r} takes {controller.observation_size} observations, {world} gives "
-                f"{views.context.observation_size}; all controllers must belong to the same world"
+                f"controller {controller.name!r} takes observations of {controller.observation_size}, {world} has "
+                f"{encodings.context.observation_size}; all controllers must belong to the same world"
             )
-    gather = _Gatherer(world, config, on_progress)
-    learned = gather("driving in turns", controllers, steps=config.steps, seed=config.seed)
-    blending = gather("held out: in turns", controllers, steps=config.steps // 5, seed=config.seed + 10_000_000)
+
+    def drive(stage: str, drivers: Sequence[NetworkController], *, steps: int, seed: int) -> Drives:
+        report = functools.partial(on_progress, stage)
+        return _collect(world, drivers, config=config, steps=steps, seed=config.seed + seed, on_progress=report)
+
+    learned = drive("driving in turns", controllers, steps=config.steps, seed=0)
+    blending = drive("held out: in turns", controllers, steps=config.steps // 5, seed=10_000_000)
     out = []
     for index, controller in enumerate(controllers):
-        alone = gather(
-            f"held out: {controller.name} alone",
-            [controller],
-            steps=config.steps // 10,
-            seed=config.seed + 20_000_000 + 100_000 * index,
-        )
+        stage = f"held out: {controller.name} alone"
+        alone = drive(stage, [controller], steps=config.steps // 10, seed=20_000_000 + 100_000 * index)
         context = fit_context(
-            rows_of(learned, index, views=views, config=config),
-            views=views,
+            context_dataset(learned, index, encodings=encodings, config=config),
+            encodings=encodings,
             config=config,
-            on_progress=lambda share, name=controller.name: on_progress(f"learning {name}", share),  # type: ignore[misc]  # default binds now
+            on_progress=functools.partial(on_progress, f"learning {controller.name}"),
         )
         tables = [
-            r_squared(context, rows_of(drives, who, views=views, config=config))
+            r_squared(context, context_dataset(drives, who, encodings=encodings, config=config))
             for drives, who in ((blending, index), (alone, 0))
         ]
-        told = _told(config, *tables) | {"command": _command(controllers, config)}
-        out.append(replace(controller, context=context, card=controller.card | {"context": told}))
+        card = _card_entry(config, *tables) | {"command": _command(controllers, config)}
+        out.append(replace(controller, context=context, card=controller.card | {"context": card}))
     return out
 
 
-def rows_of(drives: Drives, driver: int, *, views: Views, config: ContextConfig) -> Rows:
-    """Flatten drives into the rows of the network of controller number `driver`."""
+def context_dataset(drives: Drives, driver: int, *, encodings: WorldEncodings, config: ContextConfig) -> ContextDataset:
+    """Build the data of the network of controller number `driver`."""
     flat_observations = drives.observations.reshape(-1, drives.observations.shape[2])
     flat_actions = drives.actions.reshape(-1, drives.actions.shape[2])
-    seen = [np.clip(flat_actions * gain, -1.0, 1.0) for gain in views.action_gains]
-    inputs = np.concatenate([views.context(flat_observations), *seen], axis=1, dtype=np.float32)
+    actions = [np.clip(flat_actions * gain, -1.0, 1.0) for gain in encodings.action_gains]
+    inputs = np.concatenate([encodings.context(flat_observations), *actions], axis=1, dtype=np.float32)
     targets, counts = [], []
     for horizon in config.horizons:
         rewards, costs, valid = sums_ahead(drives, horizon, driver=driver, discount=config.discount)
         targets += [rewards.ravel(), costs.ravel()]
         counts += [valid.ravel()] * 2
-    # An event: the cost switches on or off, or a reward far from the common ones (a goal is met).
+    # An event: the cost changes, or the reward is far from the common ones (a goal is met).
     before = np.concatenate([drives.costs[:1], drives.costs[:-1]])
     usual = np.median(drives.rewards), drives.rewards.std()
     event = (drives.costs != before) | (np.abs(drives.rewards - usual[0]) > 3.0 * usual[1] + 1e-9)
-    return Rows(
+    return ContextDataset(
         torch.from_numpy(inputs),
         torch.from_numpy(np.stack(targets, axis=1)),
         torch.from_numpy(np.stack(counts, axis=1).astype(np.float32)),
@@ -104,23 +108,23 @@ def rows_of(drives: Drives, driver: int, *, views: Views, config: ContextConfig)
 
 
 def fit_context(
-    rows: Rows,
+    rows: ContextDataset,
     *,
-    views: Views,
+    encodings: WorldEncodings,
     config: ContextConfig,
     on_progress: Callable[[float], None] = lambda share: None,
 ) -> ContextNetwork:
-    """Fit one network to the rows by weighted least squares.
+    """Fit one network to the data by weighted least squares.
 
-    Every target is standardised, so that its loss is 1 - R². Rare events are drawn more often than they occur
-    and weighed down by as much: the estimate stays that of the mean, but its gradient is less noisy.
+    Every target is standardised, so that its loss is 1 - R². Rare events are sampled more often than they occur
+    and weighted down accordingly: the estimate of the mean stays unbiased, and its gradient is less noisy.
     """
     torch.set_num_threads(config.threads)
     rng = np.random.default_rng([config.seed, 4])
     total = rows.counts.sum(0).clamp(min=1.0)
     shift = (rows.targets * rows.counts).sum(0) / total
     scale = torch.sqrt((((rows.targets - shift) * rows.counts) ** 2).sum(0) / total).clamp(min=1e-6)
-    # Horizons with fewer windows weigh as much as the next step, which every row has.
+    # Longer horizons have fewer windows; each horizon gets the same total weight.
     balance = len(rows.counts) / total
     targets = (rows.targets - shift) / scale
 
@@ -155,8 +159,8 @@ def fit_context(
             on_progress(update / updates)
     return ContextNetwork(
         to_dense(network),
-        views.context,
-        action_gains=views.action_gains,
+        encodings.context,
+        action_gains=encodings.action_gains,
         horizons=config.horizons,
         discount=config.discount,
         scale=scale.numpy().astype(np.float32),
@@ -164,8 +168,8 @@ def fit_context(
     )
 
 
-def r_squared(context: ContextNetwork, rows: Rows) -> NDArray[np.float64]:
-    """Give R² (2 * horizons,) of the predictions on the rows that count; NaN where none does."""
+def r_squared(context: ContextNetwork, rows: ContextDataset) -> NDArray[np.float64]:
+    """Return R² (2 * horizons,) of the predictions on the rows that count; NaN where no row counts."""
     inputs = rows.inputs.numpy()
     parts = [context.network.batch(inputs[at : at + 20_000]) for at in range(0, len(inputs), 20_000)]
     estimate = np.concatenate(parts) * context.scale + context.shift
@@ -179,58 +183,46 @@ def r_squared(context: ContextNetwork, rows: Rows) -> NDArray[np.float64]:
     return out
 
 
-class _Gatherer:
-    """Collect drives in worlds made for the purpose."""
+def _collect(
+    world: str,
+    controllers: Sequence[NetworkController],
+    *,
+    config: ContextConfig,
+    steps: int,
+    seed: int,
+    on_progress: Callable[[float], None],
+) -> Drives:
+    """Collect about `steps` transitions in new worlds."""
+    each = -(-steps // config.worlds)
+    count = itertools.count(1)
 
-    def __init__(self, world: str, config: ContextConfig, on_progress: Callable[[str, float], None]) -> None:
-        self.world = world
-        self.config = config
-        self.on_progress = on_progress
+    def on_step() -> None:
+        done = next(count)
+        if done % 50 == 0:
+            on_progress(done / each)
 
-    def __call__(self, stage: str, controllers: Sequence[NetworkController], *, steps: int, seed: int) -> Drives:
-        config = self.config
-        each = -(-steps // config.worlds)
-        worlds = make_worlds(self.world, count=config.worlds, threads=config.threads)
-        done = 0
-
-        def on_step() -> None:
-            nonlocal done
-            done += 1
-            if done % 50 == 0:
-                self.on_progress(stage, done / each)
-
-        try:
-            return collect(worlds, controllers, steps=each, seed=seed, longest=config.horizons[-1], on_step=on_step)
-        finally:
-            worlds.close()
+    with closing(make_worlds(world, count=config.worlds, threads=config.threads)) as worlds:
+        return collect(worlds, controllers, steps=each, seed=seed, longest=config.horizons[-1], on_step=on_step)
 
 
 def _command(controllers: Sequence[NetworkController], config: ContextConfig) -> str:
-    """Give the command that trains these networks again."""
+    """Return the command that trains these networks again."""
     words = ["blendctl train-context", *(controller.name for controller in controllers)]
     for entry in fields(ContextConfig):
         value = getattr(config, entry.name)
-        if value != entry.default and entry.name in (
-            "horizons",
-            "discount",
-            "steps",
-            "worlds",
-            "passes",
-            "seed",
-        ):
+        if value != entry.default and entry.name in COMMAND_OPTIONS:
             shown = ",".join(map(str, value)) if isinstance(value, tuple) else value
             words.append(f"--{entry.name} {shown}")
     return " ".join(words)
 
 
-def _told(config: ContextConfig, blending: NDArray[Any], alone: NDArray[Any]) -> dict[str, Any]:
+def _card_entry(config: ContextConfig, blending: NDArray[Any], alone: NDArray[Any]) -> dict[str, Any]:
     table = [
-        {
-            "horizon": horizon,
-            "reward_blending": round(float(blending[2 * k]), 4),
-            "cost_blending": round(float(blending[2 * k + 1]), 4),
-            "reward_alone": round(float(alone[2 * k]), 4),
-            "cost_alone": round(float(alone[2 * k + 1]), 4),
+        {"horizon": horizon}
+        | {
+            f"{target}_{column}": round(float(values[2 * k + offset]), 4)
+            for column, values in (("blending", blending), ("alone", alone))
+            for offset, target in enumerate(("reward", "cost"))
         }
         for k, horizon in enumerate(config.horizons)
     ]

@@ -1,4 +1,4 @@
-"""How context networks are trained: every setting with its default, readable without torch."""
+"""The settings of context training, importable without torch."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["ContextConfig"]
 
 @dataclass(frozen=True)
 class ContextConfig:
-    """How the context networks of one world are trained."""
+    """The settings of the context networks of one world."""
 
-    horizons: tuple[int, ...] = (1, 10, 50)  # steps of each view; 1 is the paper's
+    horizons: tuple[int, ...] = (1, 10, 50)  # steps of each prediction; 1 is the paper's
     discount: float = 0.99
-    steps: int = 500_000  # transitions to learn from; a fifth more is held out
+    steps: int = 500_000  # training transitions; a fifth more is held out
     worlds: int = 50
     hidden: tuple[int, ...] = (256, 256)
     passes: int = 20
@@ -26,9 +26,9 @@ class ContextConfig:
 
     def __post_init__(self) -> None:
         if not self.horizons or self.horizons[0] != 1 or sorted(set(self.horizons)) != list(self.horizons):
-            raise InputError(f"horizons are {self.horizons}; expected rising numbers of steps, beginning with 1")
+            raise InputError(f"horizons are {self.horizons}; expected rising numbers of steps that begin with 1")
         if self.steps < 10 * self.worlds * self.horizons[-1]:
             raise InputError(
                 f"{self.steps} steps in {self.worlds} worlds are too few for windows of {self.horizons[-1]} steps; "
-                f"give at least {10 * self.worlds * self.horizons[-1]}"
+                f"use at least {10 * self.worlds * self.horizons[-1]}"
             )

@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from blendctl.training.algorithm import Metrics
+from blendctl.training.algorithm import Algorithm, Metrics
 from blendctl.training.collector import RolloutBatch
 from blendctl.training.config import TrainConfig
-from blendctl.training.critics import fit_critics
 from blendctl.training.dual import solve_dual
 from blendctl.training.policy import Policy
-from blendctl.training.ppo_update import standardised
 from blendctl.training.trust_region import (
     conjugate_gradient,
     fisher_product,
@@ -26,57 +24,48 @@ from blendctl.training.trust_region import (
 __all__ = ["CPO"]
 
 
-class CPO:
-    """Maximise the return in a trust region of policies whose cost, to first order, keeps its limit."""
+class CPO(Algorithm):
+    """Maximise the return in a trust region of policies whose cost, to first order, stays within its limit."""
 
     def __init__(self, policy: Policy, config: TrainConfig) -> None:
-        self.policy = policy
-        self.config = config
-        self.optimisers = {"critics": torch.optim.Adam(policy.value_parameters(), lr=config.value_lr, eps=1e-5)}
+        super().__init__(policy, config)
         self.margin = 0.0  # cost per episode by which the limit is tightened
-        self.recovering = False  # whether the latest step could do no more against the cost
+        self.recovering = False  # whether the latest step did nothing but reduce the cost
 
-    def update(self, batch: RolloutBatch, rng: np.random.Generator) -> Metrics:
-        """Improve policy and critics from one rollout."""
-        moved = self.constrained_step(batch)
-        fitted = fit_critics(self.policy, self.optimisers["critics"], batch=batch, config=self.config, rng=rng)
-        return moved | fitted
-
-    def constrained_step(self, batch: RolloutBatch) -> Metrics:
+    def update_policy(self, batch: RolloutBatch, rng: np.random.Generator) -> Metrics:
         """Solve the quadratic model of the constrained problem, then search along its solution."""
         policy, config = self.policy, self.config
-        gain = standardised(batch.advantages)
-        # Centred, not scaled: its size is what ties it to the limit.
-        harm = batch.cost_advantages - batch.cost_advantages.mean()
-        # Cost per step above its limit, the unit of the surrogate of the cost.
+        advantages, _ = self.advantages(batch)
+        # Centred, but not scaled: the limit is in the unit of the cost.
+        cost_advantages = batch.cost_advantages - batch.cost_advantages.mean()
         over = batch.episode_cost - config.cost_limit
-        # Of what a step promises on the rows it was made from, other rows see a small part: steps that keep the
-        # limit by their own estimate leave the true cost above it. So a lasting excess tightens the limit, until
-        # steps do nothing but reduce the cost: more margin would only have to be undone later.
+        # The fall of cost that a step predicts on its own rollout is mostly noise: other rollouts see a small part
+        # of it, and steps that meet the limit by their own estimate leave the true cost above it. So a lasting
+        # excess tightens the limit. It stops growing in recovery, where a larger margin cannot change the step.
         if over < 0.0 or not self.recovering:
             self.margin = max(self.margin + config.margin_rate * over, 0.0)
+        # The surrogate of the cost is per step, so the excess is too.
         excess = (over + self.margin) / batch.episode_length
 
-        g = gradient(surrogate(policy, batch, gain) + config.entropy * policy.entropy(), policy)
-        b = gradient(surrogate(policy, batch, harm), policy)
+        g = gradient(surrogate(policy, batch, advantages) + config.entropy * policy.entropy(), policy)
+        b = gradient(surrogate(policy, batch, cost_advantages), policy)
         product = fisher_product(policy, batch, rows=config.fisher_rows, damping=config.damping)
         v = conjugate_gradient(product, g, steps=config.cg_steps)  # H⁻¹ g
         w = conjugate_gradient(product, b, steps=config.cg_steps)  # H⁻¹ b
         q, r, s = float(v @ product(v)), float(v @ product(w)), float(w @ product(w))
         dual = solve_dual(q, r, s, c=excess, delta=config.target_kl)
-        step = dual.along_gain * v + dual.along_cost * w
+        step = dual.along_return * v + dual.along_cost * w
         self.recovering = dual.case == "recovery"
 
-        gain_before, harm_before = float(gain.mean()), float(harm.mean())
+        before, cost_before = float(advantages.mean()), float(cost_advantages.mean())
 
         def accepts() -> bool:
             if not float(mean_divergence(policy, batch)) <= 1.5 * config.target_kl:
                 return False
-            # While the cost is too high, it must not rise, and the return may be given up.
-            harm_allowed = harm_before + max(-excess, 0.0)
-            if float(surrogate(policy, batch, harm)) > harm_allowed:
+            # While the cost is too high it must not rise, and the return may fall.
+            if float(surrogate(policy, batch, cost_advantages)) > cost_before + max(-excess, 0.0):
                 return False
-            return excess > 0.0 or float(surrogate(policy, batch, gain)) > gain_before
+            return excess > 0.0 or float(surrogate(policy, batch, advantages)) > before
 
         fraction = line_search(policy, step, accepts=accepts, backtracks=config.backtracks, backtrack=config.backtrack)
         with torch.no_grad():
@@ -91,7 +80,7 @@ class CPO:
         } | cases
 
     def state(self) -> dict[str, Any]:
-        """Give the margin and whether it may grow; the rest is in networks and optimiser."""
+        """Return the margin and whether the latest step was a recovery."""
         return {"margin": self.margin, "recovering": self.recovering}
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The dual of a constrained trust-region step, solved in closed form, in all its cases."""
+"""The dual of a constrained trust-region step, solved in closed form."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["Dual", "solve_dual"]
 
 @dataclass(frozen=True)
 class Dual:
-    """The best step is along_gain * H⁻¹g + along_cost * H⁻¹b."""
+    """The best step is along_return * H⁻¹g + along_cost * H⁻¹b."""
 
     case: str  # unconstrained | inactive | bound | degenerate | recovery
-    along_gain: float
+    along_return: float
     along_cost: float
-    price: float  # multiplier of the cost constraint: gain that a unit of allowed cost is worth
+    price: float  # multiplier of the cost constraint: return that a unit of allowed cost is worth
 
 
 def solve_dual(q: float, r: float, s: float, *, c: float, delta: float, tiny: float = 1e-12) -> Dual:
@@ -43,7 +43,7 @@ def solve_dual(q: float, r: float, s: float, *, c: float, delta: float, tiny: fl
         return Dual("unconstrained", plain, 0.0, price=0.0)
     if c + r * plain <= 0.0:
         return Dual("inactive", plain, 0.0, price=0.0)
-    climb = q - r * r / s  # what of g the plane leaves to climb
+    climb = q - r * r / s  # squared length of the part of g along the plane
     if climb <= 1e-9 * q:
         return Dual("degenerate", 0.0, -c / s, price=max(r / s, 0.0))
     lam = math.sqrt(climb / room)

@@ -1,41 +1,41 @@
-"""The encodings that training gives its networks, derived from what a world declares."""
+"""The encodings of a world's networks, derived from its declaration."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blendctl.controllers import Ahead, Encoding, Lidar
+from blendctl.controllers import Encoding, Lidar, MarginAhead
 from blendctl.envs.catalog import find_task
 from blendctl.envs.compiled_task import LIDAR_BINS, SUBSTEPS
 from blendctl.envs.robots import ROBOT_PARTS
 from blendctl.envs.tasks import Buttons, Goal, Gremlins, Hazards, Objects, Pillars, PushBox, Task, Vases
 
-__all__ = ["Views", "views_of"]
+__all__ = ["WorldEncodings", "world_encodings"]
 
-# Gains that bring each robot reading near 1: accelerometer, velocimeter, gyro, magnetometer (3 each) ...
+# Gains that scale each robot reading to about 1: accelerometer, velocimeter, gyro, magnetometer (3 each) ...
 COMMON_SCALE = (0.1,) * 3 + (1.0,) * 3 + (0.3,) * 3 + (2.0,) * 3
 # ... then for a robot on a ball its angular velocity (3) and rotation matrix (9).
 BALL_SCALE = (0.05,) * 3 + (1.0,) * 9
 VELOCITY = 3  # index of the velocimeter
-REACH = {"Point": 0.1, "Car": 0.15}  # m, from a robot's centre to its skin, about
-SATURATION = {"Point": 0.05, "Car": 0.02}  # an action beyond this does no more
+REACH = {"Point": 0.1, "Car": 0.15}  # m, approximate distance from a robot's centre to its surface
+SATURATION = {"Point": 0.05, "Car": 0.02}  # actions beyond this have no further effect
 
 
 @dataclass(frozen=True)
-class Views:
-    """What the networks of one world see."""
+class WorldEncodings:
+    """The encodings of the networks of one world."""
 
     policy: Encoding  # actor and critics
-    context: Encoding  # context networks: sharper, and one step ahead
+    context: Encoding  # context networks: narrower margins, one step ahead
     action_gains: tuple[float, ...]  # context networks: see ContextNetwork
     step_time: float  # s per control step
 
 
-def views_of(world: str, *, encoding: str = "full") -> Views:
+def world_encodings(world: str, *, encoding: str = "full") -> WorldEncodings:
     """Build the encodings for a world: "full", "near" (raw and near-field lidar) or "raw".
 
-    >>> views = views_of("PointGoal1")
-    >>> views.policy.observation_size, [ring.kind for ring in views.policy.lidars]
+    >>> policy = world_encodings("PointGoal1").policy
+    >>> policy.observation_size, [lidar.kind for lidar in policy.lidars]
     (60, ['goal', 'hazards', 'vases'])
     """
     task = find_task(world)
@@ -62,18 +62,18 @@ def views_of(world: str, *, encoding: str = "full") -> Views:
         scale,
         rings,
         pairs=pairs,
-        ahead=(Ahead(0.0, 0.2), Ahead(10 * step_time, 0.2)) if decode else (),
+        ahead=(MarginAhead(0.0, 0.2), MarginAhead(10 * step_time, 0.2)) if decode else (),
         near=encoding != "raw",
         velocity=VELOCITY if decode else -1,
     )
     sharp = (
-        Ahead(step_time, 0.004),
-        Ahead(step_time, 0.03),
-        Ahead(5 * step_time, 0.1),
-        Ahead(20 * step_time, 0.3),
+        MarginAhead(step_time, 0.004),
+        MarginAhead(step_time, 0.03),
+        MarginAhead(5 * step_time, 0.1),
+        MarginAhead(20 * step_time, 0.3),
     )
     context = Encoding(size, scale, rings, pairs=pairs, ahead=sharp if decode else (), velocity=policy.velocity)
-    return Views(policy, context, (1.0, 1.0 / SATURATION[task.robot]), step_time)
+    return WorldEncodings(policy, context, (1.0, 1.0 / SATURATION[task.robot]), step_time)
 
 
 def _radius(kind: Objects, task: Task) -> float:

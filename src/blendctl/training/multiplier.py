@@ -1,4 +1,4 @@
-"""The Lagrange multiplier: what a unit of cost is worth, steered so that the cost meets its limit."""
+"""The Lagrange multiplier of the cost, adapted by a PID controller until the cost meets its limit."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["Multiplier"]
 class Multiplier:
     """A PID controller on the relative excess of the cost over its limit; never negative.
 
-    The integral part alone is gradient ascent on the multiplier, which overshoots and swings.
-    The proportional part reacts at once, the derivative part only to a rising cost, as a brake. The
-    integral is kept within [0, largest], so that it does not wind up while the cost is far off.
+    The integral part alone is gradient ascent on the multiplier, which overshoots and oscillates.
+    The proportional part reacts at once; the derivative part reacts to a rising cost only. The
+    integral is clipped to [0, largest] against wind-up.
 
     >>> rule = Multiplier(25.0, integral=0.0, p=0.1, i=0.05, d=0.0, largest=1.0)
     >>> round(rule.update(50.0), 3)  # twice the limit: excess 1
@@ -28,8 +28,8 @@ class Multiplier:
     i: float
     d: float
     largest: float
-    excess_clip: float = 2.0  # an excess beyond this says no more than "far too much"
-    last: float | None = None  # the excess before
+    excess_clip: float = 2.0  # relative excesses are clipped to this
+    last: float | None = None  # previous excess
     value: float = -1.0
 
     def __post_init__(self) -> None:
@@ -37,7 +37,7 @@ class Multiplier:
             self.value = self.integral
 
     def update(self, cost: float) -> float:
-        """Take the episode cost of the newest rollout; give the multiplier to use now."""
+        """Update from the episode cost of the newest rollout; return the multiplier."""
         excess = (cost - self.limit) / max(self.limit, 1.0)
         excess = min(max(excess, -self.excess_clip), self.excess_clip)
         rise = 0.0 if self.last is None else max(0.0, excess - self.last)
@@ -48,7 +48,7 @@ class Multiplier:
         return self.value
 
     def state(self) -> dict[str, float | None]:
-        """Give what a resumed run needs."""
+        """Return what a resumed run needs."""
         return {"integral": self.integral, "last": self.last, "value": self.value}
 
     def restore(self, state: dict[str, float | None]) -> None:

@@ -1,4 +1,4 @@
-"""The networks that training changes: Gaussian actor, reward critic, cost critic, in torch."""
+"""The networks in torch: Gaussian actor, reward critic, cost critic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Policy", "mlp", "to_dense", "flat", "write_flat"]
 
 
 def mlp(sizes: Iterable[int], *, generator: torch.Generator, last_gain: float = 1.0) -> nn.Sequential:
-    """Build affine layers with tanh between them, orthogonal at the start, the last scaled by `last_gain`."""
+    """Build affine layers with tanh between them, initialised orthogonally, the last scaled by `last_gain`."""
     widths = list(sizes)
     layers: list[nn.Module] = []
     for index, (n, m) in enumerate(pairwise(widths)):
@@ -52,29 +52,29 @@ class Policy(nn.Module):
         self.cost_critic = mlp((*sizes, 1), generator=generator)
 
     def policy_parameters(self) -> list[nn.Parameter]:
-        """Give the parameters of the actor and its noise."""
+        """Return the parameters of the actor and its noise."""
         return [*self.actor.parameters(), self.log_std]
 
     def value_parameters(self) -> list[nn.Parameter]:
-        """Give the parameters of both critics."""
+        """Return the parameters of both critics."""
         return [*self.critic.parameters(), *self.cost_critic.parameters()]
 
     def log_prob(self, mean: Tensor, actions: Tensor) -> Tensor:
-        """Give log-probabilities (n,) of actions (n, action_size) under means (n, action_size)."""
+        """Return log-probabilities (n,) of actions (n, action_size) under means (n, action_size)."""
         z = (actions - mean) * torch.exp(-self.log_std)
         constant = 0.5 * math.log(2.0 * math.pi) * actions.shape[1]
         return -0.5 * (z * z).sum(1) - self.log_std.sum() - constant
 
     def entropy(self) -> Tensor:
-        """Give the entropy of the action noise."""
+        """Return the entropy of the action noise."""
         return self.log_std.sum() + 0.5 * math.log(2.0 * math.pi * math.e) * self.log_std.numel()
 
     def values(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Give reward and cost values, (n,) each."""
+        """Return reward and cost values, (n,) each."""
         return self.critic(inputs).squeeze(1), self.cost_critic(inputs).squeeze(1)
 
     def to_controller(self, name: str) -> NetworkController:
-        """Give the networks as a controller that runs without torch."""
+        """Return the networks as a controller that runs without torch."""
         return NetworkController(
             name,
             self.encoding,
@@ -85,19 +85,14 @@ class Policy(nn.Module):
         )
 
     def copy_from(self, controller: NetworkController) -> None:
-        """Take over the weights of a trained controller of the same shape."""
+        """Copy the weights of a trained controller of the same shape."""
         if controller.encoding != self.encoding:
             raise InputError(
-                f"controller {controller.name!r} sees its world differently; the encodings must be the same"
+                f"controller {controller.name!r} has another encoding than this policy; they must be equal"
             )
-        pairs = [
-            (self.actor, controller.actor),
-            (self.critic, controller.critic),
-            (self.cost_critic, controller.cost_critic),
-        ]
         with torch.no_grad():
-            for module, dense in pairs:
-                layers = [layer for layer in module if isinstance(layer, nn.Linear)]
+            for name in ("actor", "critic", "cost_critic"):
+                dense, layers = getattr(controller, name), _linear_layers(getattr(self, name))
                 if [tuple(layer.weight.T.shape) for layer in layers] != [w.shape for w in dense.weights]:
                     raise InputError(f"controller {controller.name!r} has other layer sizes; set hidden to match")
                 for layer, weight, bias in zip(layers, dense.weights, dense.biases, strict=True):
@@ -107,16 +102,20 @@ class Policy(nn.Module):
 
 
 def to_dense(module: nn.Sequential) -> Dense:
-    """Give a torch network as one that runs without torch."""
-    layers = [layer for layer in module if isinstance(layer, nn.Linear)]
+    """Convert a torch network to one that runs without torch."""
+    layers = _linear_layers(module)
     return Dense(
         tuple(np.ascontiguousarray(layer.weight.detach().numpy().T, np.float32) for layer in layers),
         tuple(layer.bias.detach().numpy().astype(np.float32) for layer in layers),
     )
 
 
+def _linear_layers(module: nn.Sequential) -> list[nn.Linear]:
+    return [layer for layer in module if isinstance(layer, nn.Linear)]
+
+
 def flat(tensors: Iterable[Tensor]) -> Tensor:
-    """Give tensors as one vector."""
+    """Concatenate tensors into one vector."""
     return torch.cat([t.reshape(-1) for t in tensors])
 
 

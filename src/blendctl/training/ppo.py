@@ -2,44 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 
-from blendctl.training.algorithm import Metrics
+from blendctl.training.algorithm import Algorithm, Metrics, minibatches
 from blendctl.training.collector import RolloutBatch
 from blendctl.training.config import TrainConfig
-from blendctl.training.critics import fit_critics
 from blendctl.training.policy import Policy
-from blendctl.training.ppo_update import clipped_steps, standardised
 
 __all__ = ["PPO"]
 
 
-class PPO:
-    """Climb the reward advantages in clipped steps. The cost critic learns, but nothing heeds it."""
+class PPO(Algorithm):
+    """Maximise the advantages by many small gradient steps on a clipped surrogate.
+
+    The cost critic is trained too, but the policy update ignores it.
+    """
 
     def __init__(self, policy: Policy, config: TrainConfig) -> None:
-        self.policy = policy
-        self.config = config
-        self.optimisers = {
-            "policy": torch.optim.Adam(policy.policy_parameters(), lr=config.policy_lr, eps=1e-5),
-            "critics": torch.optim.Adam(policy.value_parameters(), lr=config.value_lr, eps=1e-5),
-        }
+        super().__init__(policy, config)
+        self.optimisers["policy"] = torch.optim.Adam(policy.policy_parameters(), lr=config.policy_lr, eps=1e-5)
 
-    def update(self, batch: RolloutBatch, rng: np.random.Generator) -> Metrics:
-        """Improve policy and critics from one rollout."""
-        gain = standardised(batch.advantages)
-        moved = clipped_steps(
-            self.policy, self.optimisers["policy"], batch=batch, gain=gain, config=self.config, rng=rng
-        )
-        fitted = fit_critics(self.policy, self.optimisers["critics"], batch=batch, config=self.config, rng=rng)
-        return moved | fitted
-
-    def state(self) -> dict[str, Any]:
-        """PPO has no state besides networks and optimisers."""
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from `state`: nothing to do."""
+    def update_policy(self, batch: RolloutBatch, rng: np.random.Generator) -> Metrics:
+        """Maximise E[min(ratio * advantage, clip(ratio) * advantage)]; stop early beyond `target_kl`."""
+        policy, config, optimiser = self.policy, self.config, self.optimisers["policy"]
+        advantages, metrics = self.advantages(batch)
+        parameters = policy.policy_parameters()
+        divergence = 0.0
+        passes = 0
+        for _ in range(config.passes):
+            seen, total = 0, 0.0
+            for rows in minibatches(len(advantages), config.minibatch, rng):
+                log_prob = policy.log_prob(policy.actor(batch.inputs[rows]), batch.actions[rows])
+                log_ratio = log_prob - batch.log_probs[rows]
+                ratio = torch.exp(log_ratio)
+                clipped = torch.clamp(ratio, 1.0 - config.clip, 1.0 + config.clip)
+                surrogate = torch.min(ratio * advantages[rows], clipped * advantages[rows]).mean()
+                loss = -surrogate - config.entropy * policy.entropy()
+                optimiser.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]  # torch ships it untyped
+                torch.nn.utils.clip_grad_norm_(parameters, config.max_grad)
+                optimiser.step()
+                # Schulman's estimate of the divergence: unbiased, never negative.
+                total += float((ratio.detach() - 1.0 - log_ratio.detach()).sum())
+                seen += len(rows)
+            divergence = total / seen
+            passes += 1
+            if divergence > config.target_kl:
+                break
+        entropy = float(policy.entropy().detach())
+        return metrics | {"kl": divergence, "policy_passes": float(passes), "entropy": entropy}

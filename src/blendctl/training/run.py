@@ -1,4 +1,4 @@
-"""A run directory: configuration, checkpoints, logs, the latest controller; one process at a time."""
+"""A training run on disk: configuration, checkpoints, logs, the latest controller."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
@@ -18,19 +17,19 @@ from blendctl.atomic import write_atomically
 from blendctl.controllers import NetworkController, write_controller
 from blendctl.errors import FileFormatError, InputError, MissingExtraError, StateError
 from blendctl.training.config import TrainConfig
-from blendctl.training.trainer import Record, Trainer
+from blendctl.training.trainer import Trainer, UpdateRecord
 
-__all__ = ["Run"]
+__all__ = ["TrainingRun"]
 
 FORMAT = "blendctl-checkpoint"
 VERSION = 1
 
 
-class Run:
-    """Train in a directory: `with Run(directory, config) as run: for record in run.records(): ...`.
+class TrainingRun:
+    """Train in a directory: `with TrainingRun(directory, config) as run: for record in run.records(): ...`.
 
     A checkpoint is written at the start, at least every `every` seconds, and at the end. After an
-    interruption `resume=True` continues bit for bit from the latest one.
+    interruption `resume=True` continues bit for bit from the latest one. A lock file keeps a second process out.
     """
 
     def __init__(
@@ -45,7 +44,7 @@ class Run:
         self.directory = Path(directory)
         self.every = every
         self.history: list[dict[str, Any]] = []
-        self.planned: list[int] = []  # steps that were planned before the run was extended
+        self.planned: list[int] = []  # planned steps before each extension of the run
         self.config: TrainConfig
         self.trainer: Trainer
         self._lock = self._take_lock()
@@ -60,19 +59,19 @@ class Run:
 
     @property
     def checkpoint_path(self) -> Path:
-        """Where the latest checkpoint is."""
+        """Path of the latest checkpoint."""
         return self.directory / "checkpoint.safetensors"
 
     @property
     def controller_path(self) -> Path:
-        """Where the latest controller is; `blendctl.controllers.load` takes it."""
+        """Path of the latest controller; `blendctl.controllers.load` reads it."""
         return self.directory / "controller.safetensors"
 
-    def records(self) -> Iterator[Record]:
-        """Train; log and yield each record; keep the latest good state on disk whatever happens."""
+    def records(self) -> Iterator[UpdateRecord]:
+        """Train; log and yield each record; write checkpoints."""
         log = (self.directory / "progress.jsonl").open("a")
-        board = _tensorboard(self.directory)
-        last_good = time.monotonic()
+        writer = _tensorboard(self.directory)
+        last_checkpoint = time.monotonic()
         try:
             for record in self.trainer.records():
                 row = record.to_dict()
@@ -81,18 +80,18 @@ class Run:
                 log.flush()
                 for name, value in row.items():
                     if isinstance(value, int | float):
-                        board.add_scalar(name, value, record.steps)
+                        writer.add_scalar(name, value, record.steps)
                 done = record.steps >= self.config.steps
-                if done or time.monotonic() - last_good > self.every:
+                if done or time.monotonic() - last_checkpoint > self.every:
                     self.checkpoint()
-                    last_good = time.monotonic()
+                    last_checkpoint = time.monotonic()
                 yield record
         finally:
             log.close()
-            board.close()
+            writer.close()
 
     def checkpoint(self) -> None:
-        """Write the whole state and the controller; the old files stay until the new ones are complete."""
+        """Write the whole state and the controller, each file atomically."""
         header = {
             "format": FORMAT,
             "version": VERSION,
@@ -108,26 +107,24 @@ class Run:
         except OSError as error:
             raise StateError(
                 f"cannot write to {self.directory} ({error.strerror or error}); the last good checkpoint is "
-                "still there: make room, then resume"
+                "still there: free disk space, then resume"
             ) from error
 
     def extend(self, steps: int) -> None:
-        """Train on to more steps than first planned; annealed learning rates rise again to fit."""
+        """Train for more steps than first planned; annealed learning rates rise again to fit."""
         self.planned = [*self.planned, self.config.steps]
         self.config = replace(self.config, steps=steps)
         self.trainer.configure(self.config)
         write_atomically(self.directory / "config.json", self.config.to_json().encode())
 
     def controller(self) -> NetworkController:
-        """Give the present controller."""
+        """Return the present controller."""
         return self.trainer.policy.to_controller(f"{self.config.world}/{self.config.algo}")
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> TrainingRun:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._lock.close()
 
     def _take_lock(self) -> Any:
@@ -162,10 +159,13 @@ class Run:
             )
         self.config = saved
         self.trainer = Trainer(saved)
-        self.trainer.restore(tensors, header["state"])
-        self.history = list(header["history"])
-        self.planned = list(header.get("planned", []))
-        # Records after the checkpoint will be made again.
+        try:
+            self.trainer.restore(tensors, header["state"])
+            self.history = list(header["history"])
+            self.planned = list(header.get("planned", []))
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise FileFormatError(f"{self.checkpoint_path} is damaged: {error}") from error
+        # Drop the records after the checkpoint: they are computed again.
         lines = "".join(json.dumps(row) + "\n" for row in self.history)
         write_atomically(self.directory / "progress.jsonl", lines.encode())
 
@@ -179,8 +179,8 @@ def _read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
             if header["format"] != FORMAT or header["version"] != VERSION:
                 raise ValueError(f"format {header['format']} version {header['version']}")
             return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dict
-    except (SafetensorError, OSError, KeyError, ValueError, TypeError) as error:
-        raise FileFormatError(f"{path} is no readable blendctl checkpoint ({error})") from error
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, RecursionError) as error:
+        raise FileFormatError(f"{path} is not a readable blendctl checkpoint ({error})") from error
 
 
 def _tensorboard(directory: Path) -> Any:

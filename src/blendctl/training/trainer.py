@@ -1,4 +1,4 @@
-"""The training loop: simulate, learn, yield a record; its state can be saved and continued bit for bit."""
+"""The training loop: simulate, learn, yield a record; a saved state resumes bit for bit."""
 
 from __future__ import annotations
 
@@ -19,28 +19,27 @@ from blendctl.training.algorithm import Algorithm, Metrics, optimiser_tensors, r
 from blendctl.training.collector import RolloutCollector, VectorEnvironment
 from blendctl.training.config import TrainConfig
 from blendctl.training.cpo import CPO
-from blendctl.training.encodings import views_of
+from blendctl.training.encodings import world_encodings
+from blendctl.training.lagrangian import PPOLagrangian, TRPOLagrangian
 from blendctl.training.policy import Policy
 from blendctl.training.ppo import PPO
-from blendctl.training.ppo_lagrangian import PPOLagrangian
 from blendctl.training.trpo import TRPO
-from blendctl.training.trpo_lagrangian import TRPOLagrangian
 
-__all__ = ["Trainer", "Record", "make_worlds"]
+__all__ = ["Trainer", "UpdateRecord", "make_worlds"]
 
-BUILDERS: dict[str, type[Algorithm]] = {
+ALGORITHM_CLASSES: dict[str, type[Algorithm]] = {
     "ppo": PPO,
     "ppo-lagrangian": PPOLagrangian,
     "trpo": TRPO,
     "trpo-lagrangian": TRPOLagrangian,
     "cpo": CPO,
 }
-LAST_RATE = 0.1  # share of the learning rates left at the end when they are annealed
+FINAL_RATE_FACTOR = 0.1  # annealed learning rates end at this share of their start
 
 
 @dataclass(frozen=True)
-class Record:
-    """One update of a run."""
+class UpdateRecord:
+    """One update of a training run."""
 
     update: int
     steps: int  # environment steps so far
@@ -53,7 +52,7 @@ class Record:
     metrics: Metrics
 
     def to_dict(self) -> dict[str, float | int | None]:
-        """Give the record flat, as JSON data; NaN becomes None."""
+        """Return the record as flat JSON data; NaN becomes None."""
         flat = {k: v for k, v in vars(self).items() if k != "metrics"} | self.metrics
         return {k: None if v != v else v for k, v in flat.items()}
 
@@ -78,7 +77,7 @@ class Trainer:
     ) -> None:
         self.config = config
         torch.set_num_threads(config.threads)
-        encoding = encoding or views_of(config.world, encoding=config.encoding).policy
+        encoding = encoding or world_encodings(config.world, encoding=config.encoding).policy
         self.worlds: VectorEnvironment = worlds or make_worlds(
             config.world, count=config.worlds, threads=config.threads, episode=config.episode or None
         )
@@ -91,9 +90,9 @@ class Trainer:
         )
         if start_from is not None:
             self.policy.copy_from(start_from)
-        self.algorithm = BUILDERS[config.algo](self.policy, config)  # type: ignore[call-arg]  # a protocol has no init
+        self.algorithm = ALGORITHM_CLASSES[config.algo](self.policy, config)
         length = episode_length or find_task(config.world).max_episode_steps
-        self.driver = RolloutCollector(
+        self.collector = RolloutCollector(
             self.worlds, self.policy, episode_length=length, cut=config.episode or None, seed=config.seed
         )
         self.rng = np.random.default_rng([config.seed, 2])  # minibatches
@@ -101,38 +100,38 @@ class Trainer:
         self.steps = 0
 
     def configure(self, config: TrainConfig) -> None:
-        """Go on under another configuration, for the same networks and worlds."""
+        """Continue with another configuration of the same networks and worlds."""
         self.config = config
         self.algorithm.config = config
 
-    def records(self) -> Iterator[Record]:
-        """Train until `config.steps`; yield a record after each update. A run that diverges raises."""
+    def records(self) -> Iterator[UpdateRecord]:
+        """Train until `config.steps`; yield a record after each update. Raise StateError if it diverges."""
         config = self.config
         while self.steps < config.steps:
-            started = time.perf_counter()
-            batch = self.driver.rollout(config.rollout, discount=config.discount, gae=config.gae)
+            start = time.perf_counter()
+            batch = self.collector.rollout(config.rollout, discount=config.discount, gae=config.gae)
             simulated = time.perf_counter()
             self._set_rates()
             metrics = self.algorithm.update(batch, self.rng)
             self.update += 1
             self.steps += config.batch
             self._check(metrics)
-            returned, cost, length = self.driver.episodes.means()
-            yield Record(
+            episode_return, cost, length = self.collector.episodes.means()
+            yield UpdateRecord(
                 self.update,
                 self.steps,
-                returned,
+                episode_return,
                 cost,
                 episode_length=length,
                 rollout_cost=batch.episode_cost,
-                simulate_seconds=simulated - started,
+                simulate_seconds=simulated - start,
                 learn_seconds=time.perf_counter() - simulated,
                 metrics=metrics,
             )
 
     def _set_rates(self) -> None:
         done = min(self.steps / self.config.steps, 1.0)
-        factor = 1.0 - (1.0 - LAST_RATE) * done if self.config.anneal else 1.0
+        factor = 1.0 - (1.0 - FINAL_RATE_FACTOR) * done if self.config.anneal else 1.0
         rates = {"policy": self.config.policy_lr, "critics": self.config.value_lr}
         for name, optimiser in self.algorithm.optimisers.items():
             for group in optimiser.param_groups:
@@ -147,31 +146,31 @@ class Trainer:
             )
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Give networks, optimisers and worlds as named tensors."""
+        """Return networks, optimisers and worlds as named tensors."""
         out = {f"policy.{name}": tensor for name, tensor in self.policy.state_dict().items()}
         for name, optimiser in self.algorithm.optimisers.items():
             out |= {f"optimiser.{name}.{key}": tensor for key, tensor in optimiser_tensors(optimiser).items()}
         snapshots = self.worlds.snapshot()
         out["worlds.bytes"] = torch.frombuffer(bytearray(b"".join(snapshots)), dtype=torch.uint8)
         out["worlds.sizes"] = torch.tensor([len(s) for s in snapshots], dtype=torch.int64)
-        out["worlds.observations"] = torch.from_numpy(np.array(self.driver.observations, np.float64))
-        out["episodes.running"] = torch.from_numpy(self.driver.episodes.running.copy())
+        out["worlds.observations"] = torch.from_numpy(np.array(self.collector.observations, np.float64))
+        out["episodes.running"] = torch.from_numpy(self.collector.episodes.running.copy())
         return {name: tensor.detach().clone().contiguous() for name, tensor in out.items()}
 
     def state(self) -> dict[str, Any]:
-        """Give everything else as JSON data."""
+        """Return the rest of the state as JSON data."""
         return {
             "update": self.update,
             "steps": self.steps,
-            "world_steps": self.driver.steps,
+            "world_steps": self.collector.steps,
             "algorithm": self.algorithm.state(),
-            "finished": list(self.driver.episodes.finished),
-            "noise_rng": self.driver.rng.bit_generator.state,
+            "finished": list(self.collector.episodes.finished),
+            "noise_rng": self.collector.rng.bit_generator.state,
             "batch_rng": self.rng.bit_generator.state,
         }
 
     def restore(self, tensors: dict[str, torch.Tensor], state: dict[str, Any]) -> None:
-        """Continue from what `tensors` and `state` gave."""
+        """Continue from `tensors()` and `state()` of an earlier run."""
 
         def under(prefix: str) -> dict[str, torch.Tensor]:
             return {key.removeprefix(prefix): t for key, t in tensors.items() if key.startswith(prefix)}
@@ -183,12 +182,12 @@ class Trainer:
         ends = np.cumsum(tensors["worlds.sizes"].numpy())
         starts = np.concatenate([[0], ends[:-1]])
         self.worlds.restore([data[a:b] for a, b in zip(starts, ends, strict=True)])
-        self.driver.observations = tensors["worlds.observations"].numpy().copy()
-        self.driver.episodes.running = tensors["episodes.running"].numpy().copy()
-        self.driver.episodes.finished.clear()
-        self.driver.episodes.finished.extend((float(a), float(b), float(c)) for a, b, c in state["finished"])
-        self.driver.rng.bit_generator.state = state["noise_rng"]
+        self.collector.observations = tensors["worlds.observations"].numpy().copy()
+        self.collector.episodes.running = tensors["episodes.running"].numpy().copy()
+        self.collector.episodes.finished.clear()
+        self.collector.episodes.finished.extend((float(a), float(b), float(c)) for a, b, c in state["finished"])
+        self.collector.rng.bit_generator.state = state["noise_rng"]
         self.rng.bit_generator.state = state["batch_rng"]
         self.algorithm.restore(state["algorithm"])
         self.update, self.steps = int(state["update"]), int(state["steps"])
-        self.driver.steps = int(state.get("world_steps", state["steps"]))
+        self.collector.steps = int(state.get("world_steps", state["steps"]))

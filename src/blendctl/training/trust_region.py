@@ -1,4 +1,4 @@
-"""The tools of a trust region: divergence, Fisher products, conjugate gradient, line search."""
+"""Building blocks of a trust-region step: divergence, Fisher products, conjugate gradient, line search."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["conjugate_gradient", "fisher_product", "line_search", "mean_divergen
 
 
 def mean_divergence(policy: Policy, batch: RolloutBatch, *, rows: slice = slice(None)) -> Tensor:
-    """Give the mean KL divergence from the policy that drove to the present one."""
+    """Return the mean KL divergence from the policy of the rollout to the present one."""
     mean = policy.actor(batch.inputs[rows])
     old, new = batch.log_std, policy.log_std
     ratio = torch.exp(2.0 * (old - new)) + ((batch.means[rows] - mean) * torch.exp(-new)) ** 2
@@ -22,22 +22,22 @@ def mean_divergence(policy: Policy, batch: RolloutBatch, *, rows: slice = slice(
     return divergence
 
 
-def surrogate(policy: Policy, batch: RolloutBatch, gain: Tensor) -> Tensor:
-    """Give E[ratio * gain]: to first order, how much the policy gains over the one that drove."""
+def surrogate(policy: Policy, batch: RolloutBatch, advantages: Tensor) -> Tensor:
+    """Return E[ratio * advantage]: to first order, the improvement over the policy of the rollout."""
     log_prob = policy.log_prob(policy.actor(batch.inputs), batch.actions)
-    return (torch.exp(log_prob - batch.log_probs) * gain).mean()
+    return (torch.exp(log_prob - batch.log_probs) * advantages).mean()
 
 
 def gradient(value: Tensor, policy: Policy) -> Tensor:
-    """Give the gradient of a number over the policy's parameters, as one vector."""
+    """Return the gradient of a scalar over the policy's parameters, as one vector."""
     return flat(torch.autograd.grad(value, policy.policy_parameters())).detach()
 
 
 def fisher_product(policy: Policy, batch: RolloutBatch, *, rows: int, damping: float) -> Callable[[Tensor], Tensor]:
-    """Give v -> (F + damping) v, F the curvature of the divergence at the policy that drove.
+    """Return v -> (F + damping) v, with F the Hessian of the divergence at the policy of the rollout.
 
-    F is estimated on about `rows` rows spread over the rollout. Fewer rows than the gradient's are a false
-    economy: directions that only the other rows see look free, and the line search has to pay for them.
+    F is estimated on about `rows` rows spread over the rollout. Use as many rows as the gradient does: directions that
+    only the omitted rows see would look free of divergence, and the line search would shorten the step.
     """
     stride = slice(None, None, max(1, len(batch.inputs) // rows))
     parameters = policy.policy_parameters()
@@ -84,7 +84,7 @@ def line_search(
     backtracks: int,
     backtrack: float,
 ) -> float:
-    """Try the step, then shorter ones, until `accepts` holds; give the fraction taken, 0 if none did."""
+    """Try the step, then shorter ones, until `accepts` holds; return the fraction taken, 0 if none was accepted."""
     parameters = policy.policy_parameters()
     start = flat(p.detach() for p in parameters)
     fraction = 1.0
