@@ -11,9 +11,9 @@ from chromium import Page
 from blendctl.blender import Blender, run
 from blendctl.controllers.classical import classical
 from blendctl.envs import SingleWorld
+from blendctl.envs.pose_recorder import PoseRecorder
 from blendctl.errors import InputError
 from blendctl.reports.live import LiveView
-from blendctl.reports.pose_recorder import Tracker
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def read_events(view, count):
 
 def test_the_page_follows_the_drive_and_keeps_it(page, view, blender, screenshots):
     page.open(view.url)
-    tracker = Tracker(SingleWorld("PointGoal1", max_episode_steps=60), live=True)
+    tracker = PoseRecorder(SingleWorld("PointGoal1", max_episode_steps=60), live=True)
     publish = view.follow("blended", tracker)
     records, states = [], []
     for record in run(tracker, blender, episodes=2, seed=8):
@@ -81,7 +81,7 @@ def test_the_page_follows_the_drive_and_keeps_it(page, view, blender, screenshot
 
 
 def test_a_page_that_comes_late_sees_it_all(view, blender):
-    tracker = Tracker(SingleWorld("PointGoal1", max_episode_steps=20), live=True)
+    tracker = PoseRecorder(SingleWorld("PointGoal1", max_episode_steps=20), live=True)
     publish = view.follow("blended", tracker)
     records = [record for record in run(tracker, blender, episodes=1, seed=0) if publish(record) is None]
     view.catch_up()
@@ -100,7 +100,7 @@ def test_a_page_that_comes_late_sees_it_all(view, blender):
 
 def test_a_long_drive_does_not_fill_the_memory(view, blender, monkeypatch):
     monkeypatch.setattr("blendctl.reports.live.LONGEST", 1)
-    tracker = Tracker(SingleWorld("PointGoal1", max_episode_steps=15), live=True)
+    tracker = PoseRecorder(SingleWorld("PointGoal1", max_episode_steps=15), live=True)
     publish = view.follow("blended", tracker)
     for record in run(tracker, blender, episodes=3, seed=0):
         publish(record)
@@ -131,7 +131,7 @@ def test_odd_numbers_and_wicked_names_pass(browser, tmp_path):
     with Blender([lambda o: np.ones(2), lambda o: -np.ones(2)], names, fallback=names[1], seed=0) as blender:
         page = Page(browser)
         page.open(view.url)
-        tracker = Tracker(SingleWorld("PointGoal1", max_episode_steps=10), live=True)
+        tracker = PoseRecorder(SingleWorld("PointGoal1", max_episode_steps=10), live=True)
         publish = view.follow("blended", tracker)
         for record in run(tracker, blender, episodes=1, seed=0):
             publish(record)

@@ -19,7 +19,7 @@ from blendctl.reports.blend_page import blend_page
 from blendctl.reports.blend_verdict import verdict_of
 from blendctl.reports.charts import true_loss
 from blendctl.reports.page_warnings import cautions_of, explained_by_context
-from blendctl.reports.run_data import read_drive
+from blendctl.reports.run_data import read_stages
 from blendctl.reports.run_dir import look_into
 
 
@@ -107,7 +107,7 @@ def test_charts_end_where_the_summary_does(folder, data):
     bound, loss = charts["Average loss under its bound"]["series"]
     assert loss["y"][-1] == pytest.approx(summary["average_loss"], rel=1e-4)
     assert bound["y"][-1] == pytest.approx(summary["loss_bound"], rel=1e-4)
-    drive = read_drive(look_into(folder).record)
+    drive = read_stages(look_into(folder).record)
     assert np.nanmean(true_loss(drive)) == pytest.approx(summary["average_loss"])
 
 
@@ -259,7 +259,7 @@ def test_the_page_of_a_bare_record_goes_beside_it_and_the_record_stays_readable(
 
 
 def test_a_context_that_explains_little_is_told(folder):
-    drive = read_drive(look_into(folder).record)
+    drive = read_stages(look_into(folder).record)
     shares = explained_by_context(drive)
     assert set(shares) == {"reward", "-cost"}
     cautions = cautions_of({"episodes": 2}, drive, {})

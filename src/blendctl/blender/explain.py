@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +11,11 @@ from numpy.typing import NDArray
 from blendctl.bandit import Decision, memory_layout
 from blendctl.blender.objectives import Objectives
 from blendctl.blender.record import Record, RunInfo
-from blendctl.blender.recorder import FORMAT, VERSION, parts_of
+from blendctl.blender.recorder import FORMAT, VERSION
 from blendctl.errors import FileFormatError, InputError
+from blendctl.table_parts import list_parts, read_part
 
-__all__ = ["read_record", "explain_record", "record_tables", "restore_record"]
+__all__ = ["read_record", "explain_record", "restore_record"]
 
 
 def explain_record(record: Record) -> str:
@@ -57,12 +56,13 @@ def _list(values: NDArray[Any]) -> str:
 def read_record(path: str | Path, *, step: int) -> Record:
     """Read the stage that a control step belongs to; of a stage with two rows the later, which is complete."""
     folder = Path(path)
-    parts = parts_of(folder) or parts_of(folder / "record")
+    parts = list_parts(folder) or list_parts(folder / "record")
     if not parts:
         raise FileFormatError(f"{folder} holds no record (part-*.parquet, or record/part-*.parquet)")
     found: Record | None = None
     first, last = None, 0
-    for header, table in record_tables(parts):
+    for part in parts:
+        header, table = read_part(part, format_name=FORMAT, version=VERSION)
         steps, lengths = table["step"].to_numpy(), table["steps"].to_numpy()
         hits = np.flatnonzero((steps <= step) & (step < steps + lengths))
         for hit in hits:
@@ -75,25 +75,6 @@ def read_record(path: str | Path, *, step: int) -> Record:
     if found is None:
         raise InputError(f"the record in {folder} has steps {first} to {last}, actually asked for: {step}")
     return found
-
-
-def record_tables(parts: list[Path]) -> Iterator[tuple[dict[str, Any], Any]]:
-    """Read the files of a record one by one: what all rows share, and the table."""
-    import pyarrow
-    import pyarrow.parquet
-
-    for part in parts:
-        try:
-            table = pyarrow.parquet.read_table(part)
-        except (pyarrow.ArrowInvalid, OSError) as error:
-            raise FileFormatError(f"{part} is damaged or no Parquet file: {error}") from None
-        header = json.loads((table.schema.metadata or {}).get(FORMAT.encode(), b"{}"))
-        if header.get("version") != VERSION:
-            raise FileFormatError(
-                f"{part} is no record of version {VERSION}, which this blendctl reads; "
-                f"actually: {header.get('version', 'another kind of table')}"
-            )
-        yield header, table
 
 
 def restore_record(row: dict[str, Any], header: dict[str, Any]) -> Record:

@@ -8,7 +8,6 @@ more is in memory, so a crash loses at most the last group. A stage whose feedba
 
 from __future__ import annotations
 
-import json
 import queue
 import threading
 from collections.abc import Callable
@@ -22,8 +21,9 @@ from blendctl._version import __version__
 from blendctl.bandit import DecisionBatch, memory_layout
 from blendctl.blender.record import Record
 from blendctl.errors import InputError, StateError
+from blendctl.table_parts import list_parts, write_part
 
-__all__ = ["Recorder", "as_recorder", "columns_of", "parts_of", "FORMAT"]
+__all__ = ["Recorder", "as_recorder", "columns_of", "FORMAT"]
 
 FORMAT = "blendctl-record"
 VERSION = 1
@@ -45,7 +45,7 @@ class Recorder:
             raise InputError(f"group must be a whole number >= 1, actually: {group!r}")
         self.path = Path(path)
         self.path.mkdir(parents=True, exist_ok=True)
-        old = parts_of(self.path)
+        old = list_parts(self.path)
         if old and not overwrite:
             raise InputError(f"{self.path} holds a record already; choose another directory or overwrite it")
         for part in old:
@@ -102,19 +102,14 @@ class Recorder:
 
     def _write(self, group: list[Record]) -> None:
         import pyarrow
-        import pyarrow.parquet
 
         columns = columns_of(group)
         types = {"correct": pyarrow.bool_()} | dict.fromkeys(TEXTS, pyarrow.string())
         arrays = {
             name: pyarrow.array(values, type=types.get(name), from_pandas=True) for name, values in columns.items()
         }
-        table = pyarrow.table(arrays).replace_schema_metadata({FORMAT: _header(group[0])})
         self._parts += 1
-        name = f"part-{self._parts:06d}.parquet"
-        hidden = self.path / f".{name}"  # readers of a directory pass over names with a dot
-        pyarrow.parquet.write_table(table, hidden, compression="zstd", row_group_size=len(group))
-        hidden.replace(self.path / name)
+        write_part(self.path, self._parts, pyarrow.table(arrays), format_name=FORMAT, header=_header(group[0]))
 
     def close(self) -> None:
         """Write the last group and wait for it; raise what went wrong while writing."""
@@ -230,23 +225,16 @@ def _words(names: tuple[str, ...]) -> list[str]:
     return [word if words.count(word) == 1 else f"{word}_{i}" for i, word in enumerate(words)]
 
 
-def _header(record: Record) -> str:
+def _header(record: Record) -> dict[str, Any]:
     cast = record.cast
-    return json.dumps(
-        {
-            "version": VERSION,
-            "blendctl": __version__,
-            "names": list(cast.names),
-            "columns": _words(cast.names),
-            "objectives": list(cast.objectives.names),
-            "objective_columns": cast.objectives.columns(),
-            "scales": cast.scales.tolist(),
-            "rule": cast.rule,
-            "dwell": cast.dwell,
-        }
-    )
-
-
-def parts_of(path: Path) -> list[Path]:
-    """List the files of a record in their order."""
-    return sorted(path.glob("part-*.parquet"))
+    return {
+        "version": VERSION,
+        "blendctl": __version__,
+        "names": list(cast.names),
+        "columns": _words(cast.names),
+        "objectives": list(cast.objectives.names),
+        "objective_columns": cast.objectives.columns(),
+        "scales": cast.scales.tolist(),
+        "rule": cast.rule,
+        "dwell": cast.dwell,
+    }

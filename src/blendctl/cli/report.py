@@ -38,9 +38,9 @@ def report(run: Path, out: Path | None, replays: int | None, open_page: bool) ->
 
 def _usual_file(run: Path) -> Path:
     """Say where the page goes: into an output directory, but beside a record, all of whose files must be Parquet."""
-    from blendctl.blender.recorder import parts_of
+    from blendctl.table_parts import list_parts
 
-    if parts_of(run / "record") or not parts_of(run):
+    if list_parts(run / "record") or not list_parts(run):
         return run / "report.html"
     named = run if run.name not in ("", "..") else run.resolve()
     return named.with_name(f"{named.name}.html")

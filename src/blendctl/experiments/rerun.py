@@ -1,7 +1,7 @@
-"""Drive episodes of the paper's experiment again, to be looked at: the same to the bit, with a record and poses.
+"""Rerun episodes of the paper's experiment with a record and poses; every step equals the first run to the bit.
 
-The experiment keeps sums, not steps. But every data point has its seeds, and the learner that it began with lies in the
-unit before: so its episodes can be driven again whenever someone wants to see them.
+The experiment stores sums, not steps. Every data point has its seeds, and the unit before it holds the learner that it
+started with, so its episodes can be driven again at any time.
 """
 
 from __future__ import annotations
@@ -12,51 +12,51 @@ from pathlib import Path
 from typing import Any
 
 from blendctl.blender import Recorder, run
-from blendctl.blender.recorder import parts_of
 from blendctl.envs import SingleWorld
+from blendctl.envs.pose_recorder import PoseRecorder
 from blendctl.errors import BlendctlError
 from blendctl.experiments.blended import make_blender
 from blendctl.experiments.protocol import Settings, plan
 from blendctl.experiments.store import decode
 from blendctl.experiments.units import Result, Unit
-from blendctl.reports.pose_recorder import Tracker, track_parts
-from blendctl.reports.run_data import Drive, Places, read_drive, read_places
+from blendctl.table_parts import list_parts
 
-__all__ = ["Rerun", "drive_again"]
+__all__ = ["Rerun", "rerun_episodes"]
 
 
 @dataclass(frozen=True)
 class Rerun:
-    """Episodes of one data point, driven again."""
+    """Files of the repeated episodes of one data point."""
 
-    world: str
-    data_point: int  # 0, 1, ...
     seed: int  # of the first episode
-    drive: Drive
-    places: Places | None
+    record: list[Path]
+    track: list[Path]
 
 
-def drive_again(
+def rerun_episodes(
     folder: Path, about: dict[str, Any], *, world: str, data_point: int, episodes: int, into: Path
 ) -> Rerun | None:
-    """Drive the first episodes of a blended data point of trace 0 again; None if its units or controllers are gone."""
+    """Repeat the first episodes of a blended data point of trace 0; None if its units or controllers are missing.
+
+    folder: output of `blendctl reproduce`; about: its run.json; into: directory for the record and the track.
+    """
     try:
         unit, before = _unit(folder, about, world, data_point)
         seed = int(unit.parameters["first_seed"])
         blender = make_blender(unit.parameters, before, record=Recorder(into / "record"))
-        made = SingleWorld(world, max_episode_steps=unit.parameters["steps"])
-        with closing(Tracker(made, into / "track", theta=lambda: blender.bandit.theta)) as seen, blender:
+        env = SingleWorld(world, max_episode_steps=unit.parameters["steps"])
+        with closing(PoseRecorder(env, into / "track", theta=lambda: blender.bandit.theta)) as recorded, blender:
             count = min(episodes, int(unit.parameters["episodes"]))
-            for _ in run(seen, blender, episodes=count, seed=seed, counterfactual=True):
+            for _ in run(recorded, blender, episodes=count, seed=seed, counterfactual=True):
                 pass
-    except (BlendctlError, OSError, KeyError, TypeError, ValueError):  # also a run.json that was edited
+    # the wide net also catches a run.json that was edited by hand
+    except (BlendctlError, OSError, KeyError, TypeError, ValueError):
         return None
-    drive = read_drive(parts_of(into / "record"))
-    return None if drive is None else Rerun(world, data_point, seed, drive, read_places(track_parts(into / "track")))
+    return Rerun(seed, list_parts(into / "record"), list_parts(into / "track"))
 
 
 def _unit(folder: Path, about: dict[str, Any], world: str, data_point: int) -> tuple[Unit, Result | None]:
-    """Find a data point's unit by what the directory says of itself, and read the unit before it."""
+    """Find the unit of a data point, and read the result of the unit before it."""
     first, second = about["parts"][world]
     settings = Settings({world: (first, second)}, data_points=data_point + 1, **about["identity"])
     units, places = plan(settings)

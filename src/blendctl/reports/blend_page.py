@@ -11,7 +11,7 @@ from blendctl.reports.blend_verdict import verdict_of
 from blendctl.reports.charts import charts_of_drive, true_loss
 from blendctl.reports.page_warnings import cautions_of
 from blendctl.reports.replay import costliest_moments, episode_sums, pack_replay
-from blendctl.reports.run_data import Drive, read_drive, read_places
+from blendctl.reports.run_data import StageTable, read_poses, read_stages
 from blendctl.reports.run_dir import Folder
 from blendctl.statistics import mean_interval
 
@@ -20,7 +20,7 @@ __all__ = ["blend_page", "table_row"]
 
 def blend_page(folder: Folder, *, replays: int) -> dict[str, Any]:
     """Collect the data of a page from the output of `blendctl blend`, whole or not; replay so many episodes."""
-    drive, places = read_drive(folder.record), read_places(folder.track)
+    drive, places = read_stages(folder.record), read_poses(folder.track)
     banner = list(folder.missing)
     for what, found in (("record", drive), ("track", places)):
         if found is not None and found.damaged:
@@ -88,7 +88,7 @@ def _role(arm: int, arms: int) -> str:
     return "performant" if arm == 0 else "safe" if arm == arms - 1 else ""
 
 
-def _sums_of_record(drive: Drive, sums: list[dict[str, Any]]) -> dict[str, Any]:
+def _sums_of_record(drive: StageTable, sums: list[dict[str, Any]]) -> dict[str, Any]:
     """Add up a drive of which there is no summary; means are over episodes that ended, if any did."""
     whole = [told for told in sums if told["complete"]]
     counted = whole or sums
@@ -114,7 +114,7 @@ def _sums_of_record(drive: Drive, sums: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _provenance(folder: Folder, about: dict[str, Any], drive: Drive | None) -> dict[str, Any]:
+def _provenance(folder: Folder, about: dict[str, Any], drive: StageTable | None) -> dict[str, Any]:
     facts: list[list[str]] = []
     if about.get("command"):
         facts.append(["command", str(about["command"])])

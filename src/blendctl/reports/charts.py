@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blendctl.reports.run_data import Drive, Places
+from blendctl.reports.run_data import PoseTable, StageTable
 
 __all__ = ["charts_of_drive", "true_loss", "thin", "chart", "series"]
 
@@ -18,7 +18,7 @@ BLOCKS = 60  # of the chart of shares
 FloatArray = NDArray[np.float64]
 
 
-def charts_of_drive(drive: Drive, told: dict[str, Any], places: Places | None) -> list[dict[str, Any]]:
+def charts_of_drive(drive: StageTable, told: dict[str, Any], places: PoseTable | None) -> list[dict[str, Any]]:
     """Give return, cost, correct ratio, average loss under its bound, shares and theta; what is known of them."""
     made = [_per_episode(told, drive.names, quantity) for quantity in ("return", "cost")]
     stages = np.arange(1, len(drive) + 1)
@@ -81,7 +81,7 @@ def thin(x: FloatArray, y: FloatArray, points: int = POINTS) -> tuple[FloatArray
     return x[kept], y[kept]
 
 
-def true_loss(drive: Drive) -> FloatArray:
+def true_loss(drive: StageTable) -> FloatArray:
     """Give the true maximal loss of each stage (n,) in scaled units, NaN where the truth is not known."""
     truth = drive.by_arm_and_objective("truth") / drive.scales  # (n, arms, objectives)
     arms = drive.column("arm")
@@ -112,7 +112,7 @@ def _running_mean(values: FloatArray) -> FloatArray:
         return np.asarray(np.cumsum(np.where(known, values, 0.0)) / np.where(count > 0, count, np.nan))
 
 
-def _loss(drive: Drive, stages: NDArray[np.int64]) -> list[dict[str, Any]]:
+def _loss(drive: StageTable, stages: NDArray[np.int64]) -> list[dict[str, Any]]:
     lines = []
     loss, bound = true_loss(drive), drive.floats("loss_bound")
     if np.isfinite(bound).any():
@@ -123,7 +123,7 @@ def _loss(drive: Drive, stages: NDArray[np.int64]) -> list[dict[str, Any]]:
     return [chart("Average loss under its bound", lines, x="stage", log=True, note=note)]
 
 
-def _shares(drive: Drive) -> dict[str, Any]:
+def _shares(drive: StageTable) -> dict[str, Any]:
     arms, lengths = drive.column("arm"), drive.column("steps")
     edges = np.unique(np.linspace(0, len(drive), BLOCKS + 1).round().astype(np.int64))
     middle = 0.5 * (edges[1:] + edges[:-1])
@@ -135,7 +135,7 @@ def _shares(drive: Drive) -> dict[str, Any]:
     return chart("Who drove", lines, x="stage", kind="stack", unit="%", factor=100, low=0.0, high=100.0)
 
 
-def _theta(drive: Drive, places: Places) -> list[dict[str, Any]]:
+def _theta(drive: StageTable, places: PoseTable) -> list[dict[str, Any]]:
     names = [name for name in places.columns if name.startswith("theta_")]
     if not names:
         return []

@@ -13,11 +13,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from blendctl.blender import Record
+from blendctl.envs.pose_recorder import PoseRecorder
 from blendctl.errors import InputError
 from blendctl.reports.binary_columns import as_script_text
 from blendctl.reports.html import page_html
 from blendctl.reports.live_rows import LiveRows
-from blendctl.reports.pose_recorder import Tracker
 
 __all__ = ["LiveView"]
 
@@ -41,7 +41,7 @@ class LiveView:
         self._news = threading.Condition()
         self._over = False
         self._readers = 0
-        self._tracker: Tracker | None = None
+        self._tracker: PoseRecorder | None = None
         self._rows = LiveRows([], "")
         self._sent = 0.0
         try:
@@ -56,7 +56,7 @@ class LiveView:
         """The address of the page."""
         return f"http://{HOST}:{self._server.server_address[1]}/"
 
-    def follow(self, title: str, tracker: Tracker) -> Callable[[Record], None]:
+    def follow(self, title: str, tracker: PoseRecorder) -> Callable[[Record], None]:
         """Follow a drive; give what must be called with each of its records."""
         self._tracker, self.scenery = tracker, tracker.scenery
         self._rows = LiveRows(self.objectives, title)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from blendctl.blender import Record
-from blendctl.reports.pose_recorder import Track
+from blendctl.envs.pose_recorder import PoseRows
 
 __all__ = ["LiveRows"]
 
@@ -27,7 +27,7 @@ class LiveRows:
         self._first.setdefault(record.episode, record.step - 1)
         self._records.setdefault(record.episode, []).append(record)
 
-    def take(self, tracks: list[Track]) -> list[dict[str, Any]]:
+    def take(self, tracks: list[PoseRows]) -> list[dict[str, Any]]:
         """Give a message per episode of which something is new, the earliest first."""
         records, self._records = self._records, {}
         episodes = sorted({track.episode for track in tracks} | set(records))
@@ -36,7 +36,7 @@ class LiveRows:
             for episode in episodes
         ]
 
-    def _message(self, episode: int, records: list[Record], tracks: list[Track]) -> dict[str, Any]:
+    def _message(self, episode: int, records: list[Record], tracks: list[PoseRows]) -> dict[str, Any]:
         poses: dict[str, list[float]] = {}
         for track in tracks:
             for name, values in track.columns.items():

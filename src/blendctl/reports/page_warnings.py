@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl.blender.record import SAFE_ACTION
-from blendctl.reports.run_data import Drive
+from blendctl.reports.run_data import StageTable
 
 __all__ = ["cautions_of", "explained_share", "explained_by_context"]
 
@@ -36,7 +36,7 @@ def explained_share(features: FloatArray, target: FloatArray) -> float | None:
     return max(0.0, 1.0 - float(((target - features @ theta) ** 2).sum()) / spread)
 
 
-def explained_by_context(drive: Drive) -> dict[str, float | None]:
+def explained_by_context(drive: StageTable) -> dict[str, float | None]:
     """Give for each objective how much of it the context of whoever drove explains, in this drive."""
     arms = drive.column("arm")
     driven = arms >= 0
@@ -49,7 +49,7 @@ def explained_by_context(drive: Drive) -> dict[str, float | None]:
     }
 
 
-def cautions_of(told: dict[str, Any], drive: Drive | None, cards: dict[str, Any]) -> list[str]:
+def cautions_of(told: dict[str, Any], drive: StageTable | None, cards: dict[str, Any]) -> list[str]:
     """List the warnings, the weightiest first."""
     found: list[str] = []
     if drive is not None and len(drive) > 1:
@@ -74,7 +74,7 @@ def cautions_of(told: dict[str, Any], drive: Drive | None, cards: dict[str, Any]
     return found
 
 
-def _of_context(drive: Drive) -> list[str]:
+def _of_context(drive: StageTable) -> list[str]:
     found = []
     for name, share in explained_by_context(drive).items():
         word = name.removeprefix("-")
@@ -86,7 +86,7 @@ def _of_context(drive: Drive) -> list[str]:
     return found
 
 
-def _of_drivers(drive: Drive) -> list[str]:
+def _of_drivers(drive: StageTable) -> list[str]:
     found = []
     idle = int((drive.column("arm") == SAFE_ACTION).sum())
     if idle:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl.reports.binary_columns import Packer
-from blendctl.reports.run_data import Drive, Places
+from blendctl.reports.run_data import PoseTable, StageTable
 
 __all__ = ["pack_replay", "costliest_moments", "episode_sums"]
 
@@ -20,7 +20,7 @@ RAW = ("episode", "step", "reward", "cost")  # of a track, that are packed other
 IntArray = NDArray[np.int64]
 
 
-def episode_sums(drive: Drive) -> list[dict[str, Any]]:
+def episode_sums(drive: StageTable) -> list[dict[str, Any]]:
     """Give number, steps, return and cost of every episode of a drive."""
     episodes = drive.column("episode")
     rewards, costs, steps = drive.floats("reward"), drive.floats("cost"), drive.column("steps")
@@ -41,7 +41,7 @@ def episode_sums(drive: Drive) -> list[dict[str, Any]]:
 
 
 def pack_replay(
-    drive: Drive, places: Places | None, packer: Packer, *, sums: list[dict[str, Any]], seed: int | None
+    drive: StageTable, places: PoseTable | None, packer: Packer, *, sums: list[dict[str, Any]], seed: int | None
 ) -> list[dict[str, Any]]:
     """Pack the episodes of `sums`; give what the page must know of each, in their order."""
     described: list[dict[str, Any]] = []
@@ -96,7 +96,7 @@ def pack_replay(
     return described
 
 
-def _rows_of(places: Places | None, episode: int) -> IntArray:
+def _rows_of(places: PoseTable | None, episode: int) -> IntArray:
     if places is None:
         return np.zeros(0, np.int64)
     rows = np.flatnonzero(places.columns["episode"] == episode)
@@ -111,7 +111,7 @@ def _at_the_end(values: NDArray[np.float64], lengths: NDArray[Any]) -> NDArray[n
     return out
 
 
-def _pack_stages(drive: Drive, rows: IntArray, starts: IntArray, packer: Packer) -> None:
+def _pack_stages(drive: StageTable, rows: IntArray, starts: IntArray, packer: Packer) -> None:
     packer.add("start", starts, "i")
     packer.add("arm", drive.column("arm")[rows], "b")
     correct = [-1 if value is None else int(value) for value in drive.table["correct"].to_pylist()]
@@ -129,7 +129,7 @@ def _pack_stages(drive: Drive, rows: IntArray, starts: IntArray, packer: Packer)
     packer.add_texts("event", ["" if event is None else event for event in drive.table["event"].take(rows).to_pylist()])
 
 
-def _pack_places(places: Places, rows: IntArray, packer: Packer) -> None:
+def _pack_places(places: PoseTable, rows: IntArray, packer: Packer) -> None:
     for name, values in places.columns.items():
         if name in RAW or name.startswith("theta_"):
             continue
@@ -139,7 +139,7 @@ def _pack_places(places: Places, rows: IntArray, packer: Packer) -> None:
             packer.add(name, np.round(values[rows].astype(np.float64) * 1024.0) / 1024.0, "f")
 
 
-def costliest_moments(drive: Drive, sums: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def costliest_moments(drive: StageTable, sums: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Find stretches that cost, with no more than ten free steps inside; the costliest first."""
     found: list[dict[str, Any]] = []
     episodes, costs, lengths = drive.column("episode"), drive.floats("cost"), drive.column("steps")

@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from blendctl.errors import FileFormatError
-from blendctl.experiments.rerun import drive_again
+from blendctl.experiments.rerun import rerun_episodes
 from blendctl.experiments.tables import EPISODES, POINTS
 from blendctl.experiments.verdict import in_words, known_mean, verdict
 from blendctl.reports.binary_columns import Packer
@@ -21,7 +19,9 @@ from blendctl.reports.charts import chart, series
 from blendctl.reports.figure import Curve, curve
 from blendctl.reports.page_warnings import FEW, LOW
 from blendctl.reports.replay import costliest_moments, episode_sums, pack_replay
+from blendctl.reports.run_data import read_poses, read_stages
 from blendctl.reports.run_dir import Folder
+from blendctl.table_parts import read_table
 
 __all__ = ["reproduce_page"]
 
@@ -70,19 +70,21 @@ def _replay(folder: Folder, points: Rows, replays: int) -> dict[str, Any]:
     last = {row["world"]: row["data_point"] for row in points if row["role"] == "blended" and row["trace"] == 0}
     for world, point in last.items() if replays else ():
         with tempfile.TemporaryDirectory() as place:
-            again = drive_again(
+            again = rerun_episodes(
                 folder.path, folder.about, world=world, data_point=point, episodes=replays, into=Path(place)
             )
-        if again is None:
+            drive = None if again is None else read_stages(again.record)
+            places = None if again is None else read_poses(again.track)
+        if again is None or drive is None:
             continue
-        packer, sums = Packer(), episode_sums(again.drive)
-        episodes = pack_replay(again.drive, again.places, packer, sums=sums, seed=again.seed)
+        packer, sums = Packer(), episode_sums(drive)
+        episodes = pack_replay(drive, places, packer, sums=sums, seed=again.seed)
         return {
-            "scenery": None if again.places is None else again.places.scenery,
+            "scenery": None if places is None else places.scenery,
             "episodes": episodes,
             "columns": packer.directory,
             "blob": packer.text(),
-            "moments": costliest_moments(again.drive, sums),
+            "moments": costliest_moments(drive, sums),
             "replay_note": f"{world}, data point {point + 1}: its first episodes, driven again.",
         }
     return {"scenery": None, "episodes": [], "columns": {}, "blob": "", "moments": []}
@@ -97,10 +99,7 @@ def _read(path: Path, schema: pa.Schema) -> pa.Table:
     """Read a table, an empty one if there is none yet."""
     if not path.is_file():
         return schema.empty_table()
-    try:
-        return pq.read_table(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise FileFormatError(f"{path} is damaged or no Parquet file: {error}") from None
+    return read_table(path)
 
 
 def _sentence(found: dict[str, Any]) -> str:

@@ -1,33 +1,37 @@
-"""Read a drive back from its record and its track, as arrays."""
+"""Read a run back from its record and its track, as arrays."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blendctl.blender.explain import record_tables, restore_record
+from blendctl.blender.explain import restore_record
+from blendctl.blender.recorder import FORMAT, VERSION
+from blendctl.envs.pose_recorder import TRACK_FORMAT, TRACK_VERSION
 from blendctl.errors import FileFormatError
-from blendctl.reports.pose_recorder import TRACK_FORMAT, TRACK_VERSION
+from blendctl.table_parts import read_part
 
-__all__ = ["Drive", "Places", "read_drive", "read_places"]
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["StageTable", "PoseTable", "read_stages", "read_poses"]
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Drive:
-    """Every stage of a drive, a row each; n rows, a arms, m objectives."""
+class StageTable:
+    """Every stage of a run, one row each: n rows, a arms, m objectives."""
 
     names: list[str]
     objectives: list[str]
     scales: FloatArray  # (m,)
     rule: str
-    table: Any  # pyarrow's, the whole record without rows that a late one replaced
+    table: pyarrow.Table  # the record, without rows that a later one replaced
     header: dict[str, Any]
     damaged: list[str]  # names of files that could not be read
 
@@ -35,110 +39,108 @@ class Drive:
         return len(self.table)
 
     def column(self, name: str) -> NDArray[Any]:
-        """Give one column (n,)."""
+        """Return one column (n,)."""
         return np.asarray(self.table[name].to_numpy(zero_copy_only=False))
 
     def floats(self, name: str) -> FloatArray:
-        """Give one column (n,) as numbers, NaN where there is nothing."""
+        """Return one column (n,) as numbers, NaN for missing values."""
         return np.asarray(self.column(name), dtype=np.float64)
 
     def by_arm(self, name: str) -> FloatArray:
-        """Give (n, a) of a quantity that every controller has."""
+        """Return a quantity of every controller, (n, a)."""
         return np.stack([self.floats(f"{name}_{arm}") for arm in self.header["columns"]], axis=1)
 
     def by_arm_and_feature(self, name: str) -> FloatArray:
-        """Give (n, a, d)."""
+        """Return a quantity of every controller and feature, (n, a, d)."""
         arms, known = self.header["columns"], set(self.table.column_names)
         size = 0
         while f"{name}_{arms[0]}_{size}" in known:
             size += 1
-        rows = [[self.floats(f"{name}_{arm}_{i}") for i in range(size)] for arm in arms]
-        return np.moveaxis(np.array(rows), 2, 0)
+        return self._grid(name, [str(i) for i in range(size)])
 
     def by_arm_and_objective(self, name: str) -> FloatArray:
-        """Give (n, a, m)."""
-        goals = self.header["objective_columns"]
-        rows = [[self.floats(f"{name}_{arm}_{goal}") for goal in goals] for arm in self.header["columns"]]
+        """Return a quantity of every controller and objective, (n, a, m)."""
+        return self._grid(name, self.header["objective_columns"])
+
+    def _grid(self, name: str, words: list[str]) -> FloatArray:
+        rows = [[self.floats(f"{name}_{arm}_{word}") for word in words] for arm in self.header["columns"]]
         return np.moveaxis(np.array(rows), 2, 0)
 
     def reasons(self, rows: NDArray[np.int64]) -> list[str]:
-        """Say for some rows why their controller drove."""
+        """Return the reason of the decision of each given row."""
         part = self.table.take(rows)
-        told = part["reason"].to_pylist()
         return [
             reason if reason is not None else restore_record(row, self.header).reason
-            for row, reason in zip(part.to_pylist(), told, strict=True)
+            for row, reason in zip(part.to_pylist(), part["reason"].to_pylist(), strict=True)
         ]
 
 
-def read_drive(parts: list[Path]) -> Drive | None:
-    """Read a record, as much of it as can be read; None if that is nothing."""
-    import pyarrow
-
-    tables, damaged = [], []
-    header: dict[str, Any] = {}
-    for part in parts:
-        try:
-            ((found, table),) = record_tables([part])
-        except FileFormatError:
-            damaged.append(part.name)
-            continue
-        if header and found["names"] != header["names"]:
-            damaged.append(part.name)
-            continue
-        header = found
-        tables.append(table)
-    if not tables:
+def read_stages(parts: list[Path]) -> StageTable | None:
+    """Read the files of a record that can be read; None if there are no files."""
+    read, damaged = _read_parts(parts, format_name=FORMAT, version=VERSION)
+    for name in [
+        name for name, (header, _) in read.items() if header["names"] != next(iter(read.values()))[0]["names"]
+    ]:
+        del read[name]
+        damaged.append(name)
+    if not read:
         if parts:
             raise FileFormatError(f"none of the {len(parts)} files of the record in {parts[0].parent} can be read")
         return None
-    table = pyarrow.concat_tables(tables, promote_options="permissive")
+    table, header = _concatenate(read), list(read.values())[-1][0]
     stages = table["stage"].to_numpy()
-    _, last = np.unique(stages[::-1], return_index=True)  # a late row replaces the one before
-    return Drive(
+    # a late row replaces the earlier one of its stage
+    _, last = np.unique(stages[::-1], return_index=True)
+    return StageTable(
         names=list(header["names"]),
         objectives=list(header["objectives"]),
         scales=np.array(header["scales"], np.float64),
         rule=header["rule"],
         table=table.take(len(stages) - 1 - last),
         header=header,
-        damaged=damaged,
+        damaged=sorted(damaged),
     )
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where everything was, a row per step and one for how each episode began."""
+class PoseTable:
+    """Poses of everything: one row per step, and one for the initial state of each episode."""
 
-    scenery: dict[str, Any] | None  # None in a world that cannot be drawn
+    scenery: dict[str, Any] | None  # None if the world cannot be drawn
     layouts: dict[int, list[list[float]]]  # by episode
     columns: dict[str, NDArray[Any]]  # (rows,)
     damaged: list[str]
 
 
-def read_places(parts: list[Path]) -> Places | None:
-    """Read a track, as much of it as can be read."""
-    import pyarrow
-    import pyarrow.parquet
+def read_poses(parts: list[Path]) -> PoseTable | None:
+    """Read the files of a track that can be read; None if there is none."""
+    read, damaged = _read_parts(parts, format_name=TRACK_FORMAT, version=TRACK_VERSION)
+    if not read:
+        return None
+    layouts = {
+        episode: header["layout"] for header, table in read.values() for episode in set(table["episode"].to_pylist())
+    }
+    table = _concatenate(read)
+    columns = {name: np.asarray(table[name].to_numpy()) for name in table.column_names}
+    return PoseTable(list(read.values())[-1][0]["scenery"], layouts, columns, damaged)
 
-    tables, damaged = [], []
-    scenery: dict[str, Any] | None = None
-    layouts: dict[int, list[list[float]]] = {}
+
+_Parts = dict[str, tuple[dict[str, Any], "pyarrow.Table"]]  # file name -> header, rows
+
+
+def _read_parts(parts: list[Path], *, format_name: str, version: int) -> tuple[_Parts, list[str]]:
+    """Return the readable files of a table, and the names of the others."""
+    read: _Parts = {}
+    damaged = []
     for part in parts:
         try:
-            table = pyarrow.parquet.read_table(part)
-            header = json.loads((table.schema.metadata or {})[TRACK_FORMAT.encode()])
-            if header["version"] != TRACK_VERSION:
-                raise ValueError(f"version {header['version']}")
-        except (pyarrow.ArrowInvalid, OSError, KeyError, ValueError):
+            read[part.name] = read_part(part, format_name=format_name, version=version)
+        except FileFormatError:
             damaged.append(part.name)
-            continue
-        scenery = header["scenery"]
-        for episode in set(table["episode"].to_pylist()):
-            layouts[episode] = header["layout"]
-        tables.append(table)
-    if not tables:
-        return None
-    table = pyarrow.concat_tables(tables, promote_options="permissive")
-    columns = {name: np.asarray(table[name].to_numpy()) for name in table.column_names}
-    return Places(scenery, layouts, columns, damaged)
+    return read, damaged
+
+
+def _concatenate(parts: _Parts) -> pyarrow.Table:
+    import pyarrow
+
+    return pyarrow.concat_tables([table for _, table in parts.values()], promote_options="permissive")

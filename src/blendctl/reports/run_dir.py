@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from blendctl.blender.recorder import parts_of
 from blendctl.errors import FileFormatError, InputError
-from blendctl.reports.pose_recorder import track_parts
+from blendctl.table_parts import list_parts
 
 __all__ = ["Folder", "look_into", "read_json"]
 
@@ -34,7 +33,7 @@ def look_into(path: str | Path) -> Folder:
         raise InputError(
             f"{folder} is no directory; give the output directory of `blendctl blend` or `blendctl reproduce`"
         )
-    record = parts_of(folder / "record") or parts_of(folder)
+    record = list_parts(folder / "record") or list_parts(folder)
     about, summary = read_json(folder / "run.json"), read_json(folder / "summary.json")
     points = folder / "points.parquet"
     missing: list[str] = []
@@ -53,7 +52,7 @@ def look_into(path: str | Path) -> Folder:
         missing.append("The run did not end: this is what it wrote down until then.")
     elif not summary:
         missing.append("There is no summary of the run; everything here is taken from its record.")
-    track = track_parts(folder / "track")
+    track = list_parts(folder / "track")
     return Folder(folder, "blend", summary, about, record, track, missing)
 
 

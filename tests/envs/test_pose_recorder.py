@@ -9,8 +9,9 @@ import pytest
 
 from blendctl import BlendingBandit
 from blendctl.envs import SingleWorld
-from blendctl.reports.pose_recorder import GROUP, TRACK_FORMAT, Tracker, track_parts
-from blendctl.reports.run_data import read_places
+from blendctl.envs.pose_recorder import GROUP, TRACK_FORMAT, PoseRecorder
+from blendctl.reports.run_data import read_poses
+from blendctl.table_parts import list_parts
 
 
 def scenes(tracker, *, steps, seed):
@@ -28,10 +29,10 @@ def scenes(tracker, *, steps, seed):
 
 @pytest.mark.parametrize("name", ["PointGoal1", "PointPush1", "CarButton1"])
 def test_a_track_tells_what_the_scenes_tell(name, tmp_path):
-    tracker = Tracker(SingleWorld(name, max_episode_steps=40), tmp_path)
+    tracker = PoseRecorder(SingleWorld(name, max_episode_steps=40), tmp_path)
     told = scenes(tracker, steps=40, seed=4)
     tracker.close()
-    places = read_places(track_parts(tmp_path))
+    places = read_poses(list_parts(tmp_path))
     columns = places.columns
     assert columns["step"].tolist() == list(range(41))
     for row, (scene, reward, cost) in enumerate(told):
@@ -58,27 +59,27 @@ def test_a_track_tells_what_the_scenes_tell(name, tmp_path):
 
 
 def test_episodes_follow_one_another_and_long_ones_are_split(tmp_path):
-    tracker = Tracker(SingleWorld("PointGoal0", max_episode_steps=GROUP + 20), tmp_path)
+    tracker = PoseRecorder(SingleWorld("PointGoal0", max_episode_steps=GROUP + 20), tmp_path)
     scenes(tracker, steps=GROUP + 20, seed=1)
     scenes(tracker, steps=5, seed=2)
     tracker.close()
-    sizes = [pyarrow.parquet.read_metadata(part).num_rows for part in track_parts(tmp_path)]
+    sizes = [pyarrow.parquet.read_metadata(part).num_rows for part in list_parts(tmp_path)]
     assert sizes == [GROUP, 21, 6]
-    places = read_places(track_parts(tmp_path))
+    places = read_poses(list_parts(tmp_path))
     assert places.columns["episode"].tolist() == [0] * (GROUP + 21) + [1] * 6
     assert places.columns["step"].tolist() == [*range(GROUP + 21), *range(6)]
 
 
 def test_what_is_not_written_yet_is_all_that_a_crash_loses(tmp_path):
-    tracker = Tracker(SingleWorld("PointGoal0", max_episode_steps=2000), tmp_path)
+    tracker = PoseRecorder(SingleWorld("PointGoal0", max_episode_steps=2000), tmp_path)
     scenes(tracker, steps=GROUP + 100, seed=1)  # and never closed
-    assert len(read_places(track_parts(tmp_path)).columns["step"]) == GROUP
+    assert len(read_poses(list_parts(tmp_path)).columns["step"]) == GROUP
     tracker.env.close()
 
 
 def test_theta_is_noted_now_and_then(tmp_path):
     bandit = BlendingBandit(n_features=2, n_objectives=2, seed=0)
-    tracker = Tracker(SingleWorld("PointGoal0", max_episode_steps=50), tmp_path, theta=lambda: bandit.theta)
+    tracker = PoseRecorder(SingleWorld("PointGoal0", max_episode_steps=50), tmp_path, theta=lambda: bandit.theta)
     tracker.reset(seed=0)
     seen = []
     for step in range(25):
@@ -87,13 +88,13 @@ def test_theta_is_noted_now_and_then(tmp_path):
         tracker.step([0.0, 0.0])
         bandit.update([0.6, 0.1], [0.1, -1.0])
     tracker.close()
-    column = read_places(track_parts(tmp_path)).columns["theta_1_0"]
+    column = read_poses(list_parts(tmp_path)).columns["theta_1_0"]
     assert np.flatnonzero(np.isfinite(column)).tolist() == [1, 11, 21]
     assert column[[1, 11, 21]] == pytest.approx(seen, abs=1e-6)
 
 
 def test_fresh_rows_come_once_each_and_in_order(tmp_path):
-    tracker = Tracker(SingleWorld("PointGoal0", max_episode_steps=30), live=True)
+    tracker = PoseRecorder(SingleWorld("PointGoal0", max_episode_steps=30), live=True)
     tracker.reset(seed=0)
     got = []
     for step in range(30):
@@ -109,21 +110,21 @@ def test_fresh_rows_come_once_each_and_in_order(tmp_path):
 
 
 def test_another_world_has_rewards_and_no_map(tmp_path):
-    tracker = Tracker(gymnasium.make("CartPole-v1"), tmp_path)
+    tracker = PoseRecorder(gymnasium.make("CartPole-v1"), tmp_path)
     tracker.reset(seed=0)
     tracker.step(1)
     tracker.close()
-    (part,) = track_parts(tmp_path)
+    (part,) = list_parts(tmp_path)
     header = json.loads(pyarrow.parquet.read_schema(part).metadata[TRACK_FORMAT.encode()])
     assert header["scenery"] is None
-    places = read_places([part])
+    places = read_poses([part])
     assert "x" not in places.columns
     assert places.columns["reward"].tolist() == [0.0, 1.0]
 
 
 def test_an_older_track_makes_room(tmp_path):
     for _ in range(2):
-        tracker = Tracker(SingleWorld("PointGoal0", max_episode_steps=5), tmp_path)
+        tracker = PoseRecorder(SingleWorld("PointGoal0", max_episode_steps=5), tmp_path)
         scenes(tracker, steps=5, seed=0)
         tracker.close()
-    assert len(track_parts(tmp_path)) == 1
+    assert len(list_parts(tmp_path)) == 1

@@ -1,12 +1,11 @@
-"""Note where everything is at every step of a drive, for a replay; a few microseconds per step.
+"""Record where everything is at every step, for a replay; a few microseconds per step.
 
-A track is a directory of Parquet files. A file holds rows of one episode and appears whole or not at all; at most
-`GROUP` steps are in memory, so a crash loses no more. Row 0 of an episode is how it began.
+A track is a directory of Parquet files. A file holds rows of one episode and is written atomically; at most `GROUP`
+steps are in memory, so a crash loses no more. Row 0 of an episode is its initial state.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,43 +16,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl.envs import SingleWorld
-from blendctl.reports.scene_spec import Item, describe_world, items_of
+from blendctl.envs.scene_spec import Item, describe_world, items_of
+from blendctl.table_parts import list_parts, write_part
 
-__all__ = ["Tracker", "Track", "TRACK_FORMAT", "TRACK_VERSION", "track_parts"]
+__all__ = ["PoseRecorder", "PoseRows", "TRACK_FORMAT", "TRACK_VERSION"]
 
 TRACK_FORMAT = "blendctl-track"
 TRACK_VERSION = 1
 GROUP = 512  # steps per file
-THETA_EVERY = 10  # steps from one look at theta to the next
-WIDEST_THETA = 64  # numbers of theta that are noted; nobody reads a chart of more
+THETA_EVERY = 10  # steps between two samples of theta
+WIDEST_THETA = 64  # most entries of theta that are recorded: a chart of more is unreadable
 
 FloatArray = NDArray[np.float64]
-Probe = Callable[[], FloatArray]  # theta (objectives, features), as the learner has it now
 
 
 @dataclass(frozen=True)
-class Track:
-    """Rows of one episode, in their order."""
+class PoseRows:
+    """Consecutive rows of one episode."""
 
     episode: int
     columns: dict[str, NDArray[Any]]  # (rows,) each
-    layout: list[list[float]]  # what stands still: kind, x, y, turn
+    layout: list[list[float]]  # fixed objects: kind, x, y, rotation
 
 
-class Tracker(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """A world around a world, that notes poses, rewards and costs; a world that is not blendctl's has no poses.
+class PoseRecorder(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Environment wrapper that records poses, rewards and costs; of other environments than blendctl's no poses.
 
-    `path` is where the track goes, None for nowhere. `theta` tells what the learner believes.
+    path: directory of the track, None to write nothing.
+    theta: returns the learner's present parameters (objectives, features), to be sampled along the way.
+    live: keep rows for `fresh`.
     """
 
-    only_watches = True  # what a step brings passes through as it is
+    only_watches = True  # observations, rewards and infos pass through unchanged
 
     def __init__(
         self,
         env: gymnasium.Env[Any, Any],
         path: Path | None = None,
         *,
-        theta: Probe | None = None,
+        theta: Callable[[], FloatArray] | None = None,
         live: bool = False,
     ) -> None:
         super().__init__(env)
@@ -61,92 +62,92 @@ class Tracker(gymnasium.Wrapper[Any, Any, Any, Any]):
         self.episode = -1
         self._parts = 0
         self._live = live
-        self._unseen: list[Track] = []
-        self._seen = 0  # rows of the present group that `fresh` has given
-        self._first = 0  # step of the present group's first row
-        self._count = 0  # rows in the present group
+        self._unseen: list[PoseRows] = []
+        self._seen = 0  # rows of the current group that `fresh` has returned
+        self._first = 0  # step of the current group's first row
+        self._count = 0  # rows in the current group
         self._layout: list[list[float]] = []
         world = env.unwrapped
-        self._own = world if isinstance(world, SingleWorld) else None
+        self._world = world if isinstance(world, SingleWorld) else None
         self.scenery: dict[str, Any] | None = None
         self._items: list[Item] = []
         poses = 0
-        if self._own is not None:
-            task, plan = self._own.task, self._own.batch.plan
+        if self._world is not None:
+            task, plan = self._world.task, self._world.batch.plan
             self.scenery, self._items = describe_world(task, plan), items_of(task, plan)
             self._goal = plan.goal
-            poses = self._own.batch.worlds.qpos.shape[1] + 3 + 9 + 2 + 1
+            poses = self._world.batch.worlds.qpos.shape[1] + 3 + 9 + 2 + 1
         self._theta = theta if theta is not None and theta().size <= WIDEST_THETA else None
         self._thetas: dict[int, FloatArray] = {}
         self._rows = np.zeros((GROUP, 2 + poses))
         if path is not None:
             path.mkdir(parents=True, exist_ok=True)
-            for part in track_parts(path):
+            for part in list_parts(path):
                 part.unlink()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
-        """Begin an episode."""
+        """Start an episode."""
         self.flush()
         result = self.env.reset(seed=seed, options=options)
         self.episode += 1
         self._first = 0
-        if self._own is not None:
-            worlds = self._own.batch.worlds
+        if self._world is not None:
+            worlds = self._world.batch.worlds
             self._layout = [
                 [float(item.kind), *worlds.xy[0, item.number].tolist(), float(worlds.rot[0, item.number])]
                 for item in self._items
                 if item.qpos_at < 0 and item.number != self._goal
             ]
-        self._note(0.0, 0.0)
+        self._record(0.0, 0.0)
         return result
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Advance, and note what came of it."""
+        """Step the environment and record the result."""
         if self._count == GROUP:
             self.flush()
         if self._theta is not None and (self._first + self._count) % THETA_EVERY == 1:
             self._thetas[self._count] = np.array(self._theta(), np.float64)
         result = self.env.step(action)
-        self._note(float(result[1]), float(result[4].get("cost", 0.0)))
+        self._record(float(result[1]), float(result[4].get("cost", 0.0)))
         return result
 
-    def _note(self, reward: float, cost: float) -> None:
+    def _record(self, reward: float, cost: float) -> None:
         row = self._rows[self._count]
         self._count += 1
         row[0], row[1] = reward, cost
-        if self._own is not None:
-            worlds = self._own.batch.worlds
+        if self._world is not None:
+            worlds = self._world.batch.worlds
             row[2] = worlds.button[0]
             row[3:6] = worlds.position[0]
             row[6:15] = worlds.rotation[0]
             row[15:17] = worlds.xy[0, self._goal]
             row[17:] = worlds.qpos[0]
 
-    def fresh(self) -> list[Track]:
-        """Give the rows since the last call, for a live view."""
-        tracks, self._unseen = self._unseen, []
+    def fresh(self) -> list[PoseRows]:
+        """Return the rows since the last call, for a live view."""
+        batches, self._unseen = self._unseen, []
         if self._count > self._seen:
-            tracks.append(self._track(self._seen, self._count))
+            batches.append(self._pose_rows(self._seen, self._count))
             self._seen = self._count
-        return tracks
+        return batches
 
     def flush(self) -> None:
-        """Write the rows there are as a file of their own."""
+        """Write the rows of the current group to a file."""
         if self._count:
             if self.path is not None:
-                self._write(self._track(0, self._count))
+                self._write(self._pose_rows(0, self._count))
             if self._live and self._count > self._seen:
-                self._unseen.append(self._track(self._seen, self._count))
+                self._unseen.append(self._pose_rows(self._seen, self._count))
         self._first += self._count
         self._count = self._seen = 0
         self._thetas.clear()
 
     def close(self) -> None:
-        """Write what is left, and close the world."""
+        """Write the remaining rows and close the environment."""
         self.flush()
         super().close()
 
-    def _track(self, start: int, stop: int) -> Track:
+    def _pose_rows(self, start: int, stop: int) -> PoseRows:
         rows = self._rows[start:stop].copy()
         columns: dict[str, NDArray[Any]] = {
             "episode": np.full(len(rows), self.episode, np.int32),
@@ -154,17 +155,15 @@ class Tracker(gymnasium.Wrapper[Any, Any, Any, Any]):
             "reward": rows[:, 0],
             "cost": rows[:, 1],
         }
-        if self._own is not None:
+        if self._world is not None:
             columns |= self._poses(rows)
-        for name, values in self._beliefs(start, stop).items():
-            columns[name] = values
-        return Track(self.episode, columns, self._layout)
+        return PoseRows(self.episode, columns | self._theta_columns(start, stop), self._layout)
 
     def _poses(self, rows: FloatArray) -> dict[str, NDArray[Any]]:
-        assert self._own is not None
+        assert self._world is not None
         rotation = rows[:, 6:15].reshape(-1, 3, 3)
         # Point drives along its x axis, Car against its y axis
-        forward = rotation[:, :, 0] if self._own.task.robot == "Point" else -rotation[:, :, 1]
+        forward = rotation[:, :, 0] if self._world.task.robot == "Point" else -rotation[:, :, 1]
         poses = {
             "x": rows[:, 3],
             "y": rows[:, 4],
@@ -180,8 +179,8 @@ class Tracker(gymnasium.Wrapper[Any, Any, Any, Any]):
                 poses |= {f"{item.label}_x": x, f"{item.label}_y": y, f"{item.label}_turn": turn}
         return {name: values.astype(np.float32) for name, values in poses.items()}
 
-    def _beliefs(self, start: int, stop: int) -> dict[str, NDArray[Any]]:
-        """Give theta as columns "theta_OBJECTIVE_FEATURE", NaN where nobody looked."""
+    def _theta_columns(self, start: int, stop: int) -> dict[str, NDArray[Any]]:
+        """Return theta as columns "theta_OBJECTIVE_FEATURE", NaN between two samples."""
         if self._theta is None:
             return {}
         objectives, features = np.shape(self._theta())
@@ -193,20 +192,10 @@ class Tracker(gymnasium.Wrapper[Any, Any, Any, Any]):
             f"theta_{k}_{i}": np.ascontiguousarray(table[:, k, i]) for k in range(objectives) for i in range(features)
         }
 
-    def _write(self, track: Track) -> None:
+    def _write(self, rows: PoseRows) -> None:
         import pyarrow
-        import pyarrow.parquet
 
         assert self.path is not None
-        header = {"version": TRACK_VERSION, "scenery": self.scenery, "layout": track.layout}
-        table = pyarrow.table(track.columns).replace_schema_metadata({TRACK_FORMAT: json.dumps(header)})
+        header = {"version": TRACK_VERSION, "scenery": self.scenery, "layout": rows.layout}
         self._parts += 1
-        name = f"part-{self._parts:06d}.parquet"
-        hidden = self.path / f".{name}"  # readers of a directory pass over names with a dot
-        pyarrow.parquet.write_table(table, hidden, compression="zstd")
-        hidden.replace(self.path / name)
-
-
-def track_parts(path: Path) -> list[Path]:
-    """List the files of a track in their order."""
-    return sorted(path.glob("part-*.parquet"))
+        write_part(self.path, self._parts, pyarrow.table(rows.columns), format_name=TRACK_FORMAT, header=header)
