@@ -1,11 +1,16 @@
-# Two commands do everything on a fresh machine: `make run` and `make test`. Each sets up .venv first.
+# `make run` and `make test` work on a fresh machine. Each creates the virtual environment .venv first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 CORES := 2
+CHECKED := src tests bench docs examples
+EXTRAS := dev,docs,train,onnx,sb3,ray
+# What `make check` tests: parts that need no simulator, network, browser or training.
+UNIT := tests/bandit tests/features tests/test_atomic.py tests/test_pareto.py tests/test_statistics.py src/blendctl/bandit \
+	src/blendctl/blender src/blendctl/errors.py src/blendctl/pareto.py src/blendctl/statistics.py
 
-.PHONY: run test verify bench lint docs chromium clean
+.PHONY: run check lint test test-all coverage verify bench docs dist setup-browser browser clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -18,13 +23,13 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
-	@echo "==> installing blendctl with everything its tests need (a few minutes the first time)"
-	@$(PIP) install --quiet --constraint constraints.txt --editable ".[dev,docs,train,onnx,sb3,ray]"
+	@echo "==> installing blendctl with the packages for its tests (a few minutes the first time)"
+	@$(PIP) install --quiet --constraint constraints.txt --editable ".[$(EXTRAS)]"
 	@touch $@ $(VENV)/.core
 
 $(VENV)/.bench: $(VENV)/.dev
-	@echo "==> installing the peers that the benchmarks compare with"
-	@$(PIP) install --quiet --constraint constraints.txt --editable ".[dev,docs,train,onnx,sb3,ray,bench]"
+	@echo "==> installing the libraries that the benchmarks compare with"
+	@$(PIP) install --quiet --constraint constraints.txt --editable ".[$(EXTRAS),bench]"
 	@touch $@
 
 run: $(VENV)/.core
@@ -33,30 +38,34 @@ run: $(VENV)/.core
 		--episodes 5 --seed 0 --out out/blend
 	@$(BIN)/blendctl report out/blend -o out/blend/report.html
 
+# The hooks of .pre-commit-config.yaml run the same four checks.
 lint: $(VENV)/.dev
-	@echo "==> lint, types, import contracts"
-	@$(BIN)/ruff check src tests bench docs examples
-	@$(BIN)/ruff format --check src tests bench docs examples
+	@echo "==> lint, format, types, import contracts"
+	@$(BIN)/ruff check $(CHECKED)
+	@$(BIN)/ruff format --check $(CHECKED)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-# The page is tested in a real browser, which apt brings where it may; otherwise those tests say how to get it.
-chromium:
-	@for name in chromium chromium-browser google-chrome google-chrome-stable chrome; do \
-		command -v $$name >/dev/null 2>&1 && exit 0; done; \
-	command -v apt-get >/dev/null 2>&1 || exit 0; \
-	if [ "$$(id -u)" = 0 ]; then as=""; elif sudo -n true 2>/dev/null; then as="sudo -n"; else exit 0; fi; \
-	echo "==> installing Chromium for the tests of the page"; \
-	{ $$as apt-get update -qq && $$as env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y \
-		--no-install-recommends chromium fonts-dejavu-core; } >/dev/null 2>&1 || \
-		echo "    apt-get could not install it; the tests of the page are skipped"
+# Fast feedback while editing: under a minute once the kernels are compiled.
+check: lint
+	@echo "==> unit tests"
+	@$(BIN)/python -m pytest -q -n $(CORES) -m "not slow" $(UNIT)
 
-test: lint chromium
+test: lint browser
 	@echo "==> tests"
 	@$(BIN)/python -m pytest -q -n $(CORES) -m "not slow"
 
+# One virtual environment per Python, .venv-3.11 to .venv-3.13. See .ci/test-all for its variables.
+test-all:
+	@.ci/test-all
+
+# The floor is `fail_under` in pyproject.toml, which also says what is not measured.
+coverage: $(VENV)/.dev browser
+	@echo "==> tests with branch coverage"
+	@$(BIN)/python -m pytest -q -n $(CORES) -m "not slow" --cov --cov-report=term:skip-covered --cov-report=html:out/coverage
+
 verify: $(VENV)/.dev
-	@echo "==> slow proofs"
+	@echo "==> slow tests"
 	@$(BIN)/python -m pytest -q -m slow
 
 bench: $(VENV)/.bench
@@ -71,5 +80,26 @@ docs: $(VENV)/.dev
 	@$(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
 
+# Build dist/*.tar.gz and, from it, dist/*.whl; then install the wheel in a fresh environment and use it.
+dist: $(VENV)/.dev
+	@rm -rf dist build
+	@$(BIN)/python -m build --outdir dist . >/dev/null
+	@.ci/check-dist
+
+# The tests of the report page need a Chromium, which is a system package: only root may install it.
+setup-browser:
+	@if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+		echo "install Chromium with your package manager, e.g. as root: apt-get install chromium fonts-dejavu-core"; exit 1; fi
+	@echo "==> installing Chromium for the tests of the report page"
+	@apt-get update -qq >/dev/null
+	@DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core >/dev/null
+
+# Containers and CI machines run as root and get the browser here. Nothing asks for a password.
+browser:
+	@for name in $${BLENDCTL_CHROMIUM:-chromium} chromium-browser google-chrome google-chrome-stable chrome; do \
+		command -v $$name >/dev/null 2>&1 && exit 0; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then $(MAKE) --no-print-directory setup-browser && exit 0; fi; \
+	echo "==> no Chromium: the tests of the report page are skipped. See: make setup-browser"
+
 clean:
-	rm -rf $(VENV) out site build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-3.* out site build dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,4 +1,4 @@
-"""Write a file whole or not at all."""
+"""Write files atomically: whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["write_atomically"]
 
 
 def write_atomically(path: Path, data: bytes, *, make_folder: bool = True) -> None:
-    """Write a file so that a crash or a full disk leaves the old one as it was.
+    """Write a file so that a crash or a full disk leaves the old content in place.
 
-    Raises `OSError` as the system does, and refuses to replace what is not a regular file.
+    Raise `OSError` if the system refuses, `BlendctlError` if the path is a directory, a pipe or a device.
     """
-    if path.exists() and not path.is_file():  # replacing it would destroy a folder, a pipe or a device
-        raise BlendctlError(f"cannot write {path}: it is there already, and is not a regular file")
+    if path.exists() and not path.is_file():
+        raise BlendctlError(f"cannot write {path}: it exists and is not a regular file")
     if make_folder:
         path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")

@@ -1,10 +1,10 @@
 """The error tree: everything blendctl raises on purpose is a BlendctlError.
 
 BlendctlError
-├── InputError (ValueError)     an argument, array or option is not what is allowed
-├── StateError (RuntimeError)   the call came at the wrong time (step before reset, observe before act)
-├── FileFormatError             a file is truncated, tampered with, foreign, or of another version
-└── MissingExtraError (ImportError)  an optional dependency is not installed; says which `pip install` brings it
+├── InputError (ValueError)          an argument, array or option is not allowed
+├── StateError (RuntimeError)        a call at the wrong time (step before reset, observe before act)
+├── FileFormatError                  a file is truncated, tampered with, foreign, or of another version
+└── MissingExtraError (ImportError)  an optional dependency is not installed; names the `pip install` for it
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class BlendctlError(Exception):
 
 
 class InputError(BlendctlError, ValueError):
-    """An argument is not allowed; the message says what came, what is allowed and what to try."""
+    """An argument is not allowed; the message says what was passed, what is allowed and what to try."""
 
 
 class StateError(BlendctlError, RuntimeError):
-    """The call is valid, but not now."""
+    """The call is valid, but not in the current state."""
 
 
 class FileFormatError(BlendctlError):
@@ -42,15 +42,15 @@ class MissingExtraError(BlendctlError, ImportError):
     """An optional dependency is missing.
 
     >>> str(MissingExtraError("torch", extra="train"))
-    'torch is not installed; it comes with: pip install "blendctl[train]"'
+    'torch is not installed; install it with: pip install "blendctl[train]"'
     """
 
     def __init__(self, package: str, *, extra: str) -> None:
-        super().__init__(f'{package} is not installed; it comes with: pip install "blendctl[{extra}]"')
+        super().__init__(f'{package} is not installed; install it with: pip install "blendctl[{extra}]"')
 
 
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:
-    """Tell which of the allowed names is nearest, and list them all.
+    """Return a hint: the allowed name nearest to `name`, and the list of all.
 
     >>> did_you_mean("PointGaol1", ["PointGoal1", "CarButton1"])
     'did you mean "PointGoal1"? allowed: PointGoal1, CarButton1'

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 HIDDEN = "import sys; sys.modules['torch'] = None; from blendctl.cli import main; main(sys.argv[1:])"
-EXTRA = 'blendctl: torch is not installed; it comes with: pip install "blendctl[train]"\n'
+EXTRA = 'blendctl: torch is not installed; install it with: pip install "blendctl[train]"\n'
 
 
 def call(*words, **environment):

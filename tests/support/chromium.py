@@ -13,7 +13,7 @@ from pathlib import Path
 from websockets.sync.client import connect
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-HOW = "no Chromium here: `make chromium` (or your package manager, e.g. apt-get install chromium) brings it"
+HOW = "no Chromium: install it with `make setup-browser` as root, or with your package manager"
 
 
 def find_chromium():

@@ -1,0 +1,64 @@
+"""The files around the code agree with each other and with the code."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+import blendctl
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+MAKEFILE = (ROOT / "Makefile").read_text()
+
+
+def recipe(target):
+    """Return the commands of a target of the Makefile."""
+    block = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
+    return [line.strip().removeprefix("@") for line in block[1].splitlines()]
+
+
+def test_the_citation_has_the_packages_version_and_address():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == blendctl.__version__
+    assert citation["repository-code"] == PROJECT["project"]["urls"]["Homepage"]
+    assert f"## {blendctl.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_commit_hooks_are_the_checks_of_make_lint():
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
+    hooks = [hook for hook in config["repos"][0]["hooks"] if "stages" not in hook]
+    commands = [hook["entry"].replace(".venv/bin", "$(BIN)").replace(" --force-exclude", "") for hook in hooks]
+    checks = [line.replace(" --check", "").replace(" $(CHECKED)", "") for line in recipe("lint")[1:]]
+    assert commands == checks
+
+
+def test_a_long_commit_subject_is_refused():
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
+    (pattern,) = (hook["entry"] for hook in config["repos"][0]["hooks"] if hook["id"] == "subject-length")
+    assert re.search(pattern, 73 * "x", re.MULTILINE | re.DOTALL)
+    assert not re.search(pattern, 72 * "x" + "\n\n" + 100 * "x", re.MULTILINE | re.DOTALL)
+
+
+def test_no_target_calls_sudo():
+    assert "sudo" not in MAKEFILE
+
+
+def test_hosted_ci_runs_the_tests_on_every_supported_python():
+    workflow = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text())
+    job = workflow["jobs"]["test"]
+    classifiers = [re.search(r"3\.\d+$", line) for line in PROJECT["project"]["classifiers"] if " Python ::" in line]
+    assert job["strategy"]["matrix"]["python"] == [match[0] for match in classifiers if match]
+    assert {"run": "make test", "env": {"CI": "1"}} in job["steps"]
+
+
+@pytest.mark.parametrize("extra", sorted(PROJECT["project"]["optional-dependencies"]))
+def test_every_dependency_is_pinned_in_the_constraints(extra):
+    pinned = {
+        line.partition("==")[0].lower().replace("_", "-") for line in (ROOT / "constraints.txt").read_text().split()
+    }
+    wanted = PROJECT["project"]["dependencies"] + PROJECT["project"]["optional-dependencies"][extra]
+    names = {re.match(r"[\w.-]+", line)[0].lower().replace("_", "-") for line in wanted}
+    assert names <= pinned
