@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from blendctl.envs import NAMES, Goal, Hazards, Task, find_task
-from blendctl.envs.palette import ROBOT, kind_colors
+from blendctl.envs.glyphs import BLUE as ROBOT
+from blendctl.envs.palette import kind_colors
 
 # what a deuteranope's and a protanope's eyes make of linear red, green, blue (Vienot, Brettel and Mollon 1999)
 SIGHTS = {

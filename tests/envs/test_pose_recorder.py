@@ -53,7 +53,7 @@ def test_a_track_tells_what_the_scenes_tell(name, tmp_path):
             else:
                 place = next(still)[1:]
             assert place == pytest.approx((body.x, body.y, body.rot), abs=1e-5)
-            if kind["sort"] == "button":
+            if kind["lit"]:
                 assert body.lit == (columns["button"][row] == buttons)
                 buttons += 1
 

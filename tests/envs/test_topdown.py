@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from blendctl.envs import NAMES, SingleWorld
-from blendctl.envs.palette import ROBOT
-from blendctl.envs.topdown import INK, MARGIN, TopDown
+from blendctl.envs.glyphs import BLUE as ROBOT
+from blendctl.envs.glyphs import INK
+from blendctl.envs.topdown import MARGIN, TopDown
 
 SIZE = 480
 

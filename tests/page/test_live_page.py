@@ -89,7 +89,7 @@ def test_a_page_that_comes_late_sees_it_all(view, blender):
     while sum(len(data["rewards"]) for event, data in events if event == "rows") < 20:
         events = read_events(view, len(events) + 1)
     assert events[0][0] == "lead"
-    assert events[0][1]["scenery"]["robot"] == "Point"
+    assert events[0][1]["scenery"]["robot"]["name"] == "Point"
     rows = [data for event, data in events if event == "rows"]
     rewards = [reward for row in rows for reward in row["rewards"]]
     assert rewards == pytest.approx([record.reward for record in records])

@@ -5,6 +5,7 @@ They read the robot's own sensors and lidars, need no training, and take one obs
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from blendctl.controllers.base import Controller
 from blendctl.controllers.encoding import OBJECT_VIEWS, Encoding, Lidar
 from blendctl.envs.catalog import find_task
-from blendctl.envs.compiled_task import LIDAR_BINS
-from blendctl.envs.robots import ROBOT_PARTS
+from blendctl.envs.robots import Robot
+from blendctl.envs.tasks import LIDAR_BINS
 from blendctl.errors import InputError, did_you_mean
 
 __all__ = [
@@ -42,7 +43,7 @@ class ObservationLayout:
     """What the observation of a world means: where each lidar lies, and how the robot steers."""
 
     world: str
-    car: bool
+    robot: Robot
     rings: dict[str, int]  # kind -> index of its first bin
     observation_size: int
 
@@ -50,9 +51,13 @@ class ObservationLayout:
     def of(cls, world: str) -> ObservationLayout:
         """Derive it from what a world declares."""
         task = find_task(world)
-        first = 24 if ROBOT_PARTS[task.robot].ball else 12
-        rings = {kind.name: first + LIDAR_BINS * place for place, kind in enumerate(task.sighted)}
-        return cls(world, task.robot == "Car", rings, first + LIDAR_BINS * len(rings))
+        return cls(world, task.robot_spec, task.lidar_starts, task.observation_size)
+
+    @property
+    def turn(self) -> float:
+        """Angle (rad) from the robot's forward direction to the first lidar bin, which is at the body's x axis."""
+        x, y = self.robot.forward
+        return math.atan2(-y, x)
 
     def rows(self, observation: ArrayLike) -> FloatArray:
         """Give observations (n, observation_size)."""
@@ -66,24 +71,25 @@ class ObservationLayout:
     def bearing(self, rows: FloatArray, ring: str) -> tuple[FloatArray, FloatArray]:
         """Give distance (m) and angle from straight ahead (rad, left is positive) of a ring's nearest object, (n,)."""
         views = _decoder(self.observation_size, self.rings[ring])(rows)[:, -OBJECT_VIEWS:].astype(np.float64)
-        angle = np.arctan2(views[:, 1], views[:, 0]) + (0.5 * np.pi if self.car else 0.0)  # a car looks along -y
+        angle = np.arctan2(views[:, 1], views[:, 0]) + self.turn
         return views[:, 2], _wrap(angle)
 
     def speed(self, rows: FloatArray) -> FloatArray:
         """Give the forward speed (m/s), (n,)."""
-        return np.asarray(-rows[:, SIDE] if self.car else rows[:, FORWARD])
+        x, y = self.robot.forward
+        return np.asarray(x * rows[:, FORWARD] + y * rows[:, SIDE])
 
     def steer(self, rows: FloatArray, speed: FloatArray, turn: FloatArray, *, gently: bool = False) -> FloatArray:
         """Give actions (n, 2) that bring the robot to a forward speed (m/s) and a yaw rate (rad/s).
 
-        A car's motors saturate at 0.02: driving is all or nothing, and only gentle gains come to rest.
+        The motors of a robot on wheels saturate early: driving is all or nothing, and only gentle gains come to rest.
         """
-        push = speed - self.speed(rows)
-        if self.car:
-            gain, twist_gain = (0.03, 0.005) if gently else (0.2, 0.1)
-            push, twist = gain * push, twist_gain * (turn - rows[:, YAW])
+        speed_gain, turn_gain = self.robot.steering.gains(gentle=gently)
+        push = speed_gain * (speed - self.speed(rows))
+        if self.robot.steering.wheels:
+            twist = turn_gain * (turn - rows[:, YAW])
             return np.clip(np.stack([push + twist, push - twist], axis=1), -1.0, 1.0)
-        return np.clip(np.stack([0.2 * push, 0.3 * turn], axis=1), -1.0, 1.0)
+        return np.clip(np.stack([push, turn_gain * turn], axis=1), -1.0, 1.0)
 
 
 @lru_cache(maxsize=64)
@@ -186,7 +192,7 @@ class PotentialField(_Classical):
         self.influence, self.strength = influence, strength
         self.obstacles = [ring for ring in self.senses.rings if ring != target]
         angles = (np.arange(LIDAR_BINS) + 0.5) * 2.0 * np.pi / LIDAR_BINS
-        self._angles = angles + (0.5 * np.pi if self.senses.car else 0.0)
+        self._angles = angles + self.senses.turn
 
     def _drive(self, rows: FloatArray) -> FloatArray:
         _, angle = self.senses.bearing(rows, self.target)

@@ -9,8 +9,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from blendctl.envs.catalog import NAMES, find_task, task_names
+from blendctl.envs.glyphs import Shape
+from blendctl.envs.objects import Buttons, Goal, Gremlins, Hazards, Objects, Pillars, PushBox, Vases
 from blendctl.envs.registration import register_task, register_worlds, world_id
-from blendctl.envs.tasks import Buttons, Goal, Gremlins, Hazards, Objects, Pillars, PushBox, Task, Vases
+from blendctl.envs.robots import Robot, Steering, add_robot
+from blendctl.envs.tasks import Task
 
 if TYPE_CHECKING:
     from blendctl.envs.scene import Body, Scene
@@ -35,6 +38,10 @@ __all__ = [
     "Vases",
     "PushBox",
     "Gremlins",
+    "Robot",
+    "Steering",
+    "Shape",
+    "add_robot",
     "NAMES",
     "find_task",
     "task_names",

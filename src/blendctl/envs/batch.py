@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from blendctl.envs.compiled_task import SUBSTEPS, FloatArray, make_plan
 from blendctl.envs.kernels import DISABLED, BoolArray, Outcome, run_peeks, run_resets, run_steps
 from blendctl.envs.mersenne import seed_generator
-from blendctl.envs.tasks import Task, check_count
+from blendctl.envs.objects import check_count
+from blendctl.envs.tasks import Task
 from blendctl.envs.thread_pool import Crew
 from blendctl.envs.world import build_model
 from blendctl.envs.world_state import (

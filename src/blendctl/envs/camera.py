@@ -11,11 +11,12 @@ import numpy as np
 from blendctl.envs.compiled_task import Plan
 from blendctl.envs.drawing import Picture
 from blendctl.envs.gl import open_context
+from blendctl.envs.glyphs import Color
 from blendctl.envs.kernels import load_world
-from blendctl.envs.palette import ROBOT, Color, kind_colors
+from blendctl.envs.palette import kind_colors
 from blendctl.envs.physics import make_bench
 from blendctl.envs.scene import Body, Scene
-from blendctl.envs.tasks import Goal, Hazards, Task
+from blendctl.envs.tasks import Task
 from blendctl.envs.world import model_xml
 from blendctl.envs.world_state import WorldState
 
@@ -24,7 +25,6 @@ __all__ = ["Camera"]
 ELEVATION = -52.0  # degrees, looking down
 AZIMUTH = 90.0  # degrees, looking along y
 FIELD_OF_VIEW = 40.0  # degrees
-HAZARD_HALF_HEIGHT = 0.01  # m
 
 _IDENTITY = np.eye(3).ravel()
 
@@ -68,7 +68,8 @@ class Camera:
             self._scene,
         )
         for body in scene.bodies:
-            self._add_weightless(body)
+            if not body.kind.solid:
+                self._add_geom(body)
         mujoco.mjr_render(self._rect, self._scene, self._drawer)
         mujoco.mjr_readPixels(self._pixels, None, self._rect, self._drawer)
         return np.ascontiguousarray(self._pixels[::-1])  # OpenGL's rows go up
@@ -93,22 +94,16 @@ class Camera:
         camera.distance = 3.05 * (extents + 0.2) + 0.15  # the near corners of the square stay in the picture
         camera.azimuth, camera.elevation = AZIMUTH, ELEVATION
 
-    def _add_weightless(self, body: Body) -> None:
-        """Add what is no body of the model: it touches nothing, but is seen."""
-        if isinstance(body.kind, Goal):
-            half, alpha = body.kind.half_height, 0.4
-        elif isinstance(body.kind, Hazards):
-            half, alpha = HAZARD_HALF_HEIGHT, 0.6
-        else:
-            return
-        scene = self._scene
+    def _add_geom(self, body: Body) -> None:
+        """Add an object that is not in the model because it touches nothing."""
+        kind, scene = body.kind, self._scene
         mujoco.mjv_initGeom(
             scene.geoms[scene.ngeom],
             mujoco.mjtGeom.mjGEOM_CYLINDER,
-            np.array([body.size, half, 0.0]),
+            np.array([kind.size, kind.thickness, 0.0]),
             np.array([body.x, body.y, body.z]),
             _IDENTITY,
-            np.array(_rgba(self.colors[body.kind.name], alpha), np.float32),
+            np.array(_rgba(self.colors[kind.name], kind.alpha), np.float32),
         )
         scene.ngeom += 1
 
@@ -167,5 +162,5 @@ def _drawn_model(task: Task, width: int, height: int, colors: dict[str, Color]) 
             if geom.name == "floor":
                 geom.material, geom.size = "floor", [0.0, 0.0, 0.1]  # without end
             else:
-                geom.rgba = _rgba(colors.get(kind, ROBOT))
+                geom.rgba = _rgba(colors.get(kind, task.robot_spec.color))
     return spec.compile()

@@ -8,13 +8,13 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from blendctl.envs.drawing import Drawing, Picture, develop
-from blendctl.envs.palette import ROBOT, Color, kind_colors
+from blendctl.envs.glyphs import INK, Color
+from blendctl.envs.palette import kind_colors
 from blendctl.envs.tasks import Task
 
 __all__ = ["Caption"]
 
 PAPER: Color = (255, 255, 255)
-INK: Color = (34, 40, 49)
 FAINT: Color = (110, 116, 125)
 ALARM: Color = (192, 64, 0)
 HAPPY: Color = (0, 128, 92)
@@ -25,7 +25,7 @@ class Caption:
 
     def __init__(self, task: Task, title: str) -> None:
         self._title = title
-        self._legend = {"robot": ROBOT, **kind_colors(task)}
+        self._legend = {"robot": task.robot_spec.color, **kind_colors(task)}
         self._blank: Image.Image | None = None
 
     def under(

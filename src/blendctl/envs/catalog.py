@@ -6,17 +6,8 @@ import re
 
 import gymnasium
 
-from blendctl.envs.tasks import (
-    Buttons,
-    Goal,
-    Gremlins,
-    Hazards,
-    Objects,
-    Pillars,
-    PushBox,
-    Task,
-    Vases,
-)
+from blendctl.envs.objects import Buttons, Goal, Gremlins, Hazards, Objects, Pillars, PushBox, Vases
+from blendctl.envs.tasks import Task
 from blendctl.errors import InputError, did_you_mean
 
 __all__ = ["NAMES", "find_task", "as_task", "add_task", "task_names", "short_name"]

@@ -12,9 +12,11 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from blendctl.envs.robots import ROBOT_PARTS
-from blendctl.envs.tasks import REWARDS, Buttons, Goal, Gremlins, Hazards, Objects, PushBox, Task, Vases
-from blendctl.envs.world import body_name, contact_kinds, start_height
+from blendctl.envs.objects import COST_TYPES, Buttons, Goal, Objects, PushBox
+from blendctl.envs.robots import COMMON_SCALE
+from blendctl.envs.tasks import LIDAR_BINS, REWARDS, Task
+from blendctl.envs.world import body_name, contact_kinds
+from blendctl.errors import InputError
 
 __all__ = ["Plan", "make_plan", "SUBSTEPS", "LIDAR_BINS"]
 
@@ -22,10 +24,9 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 SUBSTEPS = 10  # physics steps per action
-LIDAR_BINS = 16
 
 GOAL, PUSH, BUTTON = range(len(REWARDS))
-INSIDE, CONTACT, MOVING, WRONG_BUTTON = range(4)  # what a cost is about
+INSIDE, CONTACT, MOVING, WRONG_BUTTON = range(len(COST_TYPES))
 
 
 class Plan(NamedTuple):
@@ -61,7 +62,7 @@ class Plan(NamedTuple):
 
 def make_plan(task: Task, model: mujoco.MjModel, *, max_steps: int) -> Plan:
     """Look up every address once."""
-    robot = ROBOT_PARTS[task.robot]
+    robot = task.robot_spec
     first: dict[str, int] = {}
     kinds: list[Objects] = []
     for kind in task.objects:
@@ -71,7 +72,7 @@ def make_plan(task: Task, model: mujoco.MjModel, *, max_steps: int) -> Plan:
 
     where = {name: np.full(items, -1, dtype=np.int64) for name in ("qpos", "qvel", "body", "mocap")}
     for item, kind in enumerate(kinds, start=1):
-        if isinstance(kind, Goal | Hazards):
+        if not kind.solid:
             continue
         body = model.body(body_name(kind, item - first[kind.name]))
         if model.body_jntnum[body.id]:
@@ -80,33 +81,29 @@ def make_plan(task: Task, model: mujoco.MjModel, *, max_steps: int) -> Plan:
             where["qvel"][item] = model.jnt_dofadr[joint]
         else:
             where["body"][item] = body.id
-        if isinstance(kind, Gremlins):
+        if kind.motion == "circling":
             where["mocap"][item] = model.body_mocapid[model.body(f"{body.name}.mocap").id]
     circling = sorted(
-        (where["mocap"][i], kind.travel) for i, kind in enumerate(kinds, start=1) if isinstance(kind, Gremlins)
+        (where["mocap"][i], float(getattr(kind, "travel", 0.0)))
+        for i, kind in enumerate(kinds, start=1)
+        if kind.motion == "circling"
     )
 
-    sensor_of, address = {}, 12 + (7 if robot.ball else 0)
+    own_sensors = len(COMMON_SCALE + robot.sensors_scale)
+    sensor_of, address = {}, own_sensors + (7 if robot.ball else 0)
     for kind in contact_kinds(task):
         sensor_of[kind.name] = address
         address += kind.count
-    assert address == model.nsensordata
+    if address != model.nsensordata:
+        extra = model.nsensordata - address + len(robot.sensors_scale)
+        raise InputError(f"{robot.name}: sensors have {extra} numbers; expected as many gains in sensors_scale")
 
     about: list[tuple[int, int, int, int]] = []
     radius: list[float] = []
     for kind in task.objects:
-        if not kind.constrained:
-            continue
-        span, sensor = (first[kind.name], kind.count), sensor_of.get(kind.name, -1)
-        if isinstance(kind, Hazards):
-            about.append((INSIDE, *span, -1))
-        elif isinstance(kind, Buttons):
-            about.append((WRONG_BUTTON, *span, sensor))
-        else:
-            about.append((CONTACT, *span, sensor))
-        if isinstance(kind, Vases):
-            about.append((MOVING, *span, -1))
-        radius += [kind.radius if isinstance(kind, Hazards) else 0.0] * (len(about) - len(radius))
+        for cost in kind.costs if kind.constrained else ():
+            about.append((COST_TYPES.index(cost), first[kind.name], kind.count, sensor_of.get(kind.name, -1)))
+            radius.append(kind.size)
 
     goal = next(kind for kind in task.objects if isinstance(kind, Goal))
     button = next((kind for kind in task.objects if isinstance(kind, Buttons)), None)
@@ -120,7 +117,7 @@ def make_plan(task: Task, model: mujoco.MjModel, *, max_steps: int) -> Plan:
         max_steps=int(max_steps),
         reward=REWARDS.index(task.reward),
         keepout=np.array([task.agent_keepout, *(kind.keepout for kind in kinds)], dtype=np.float64),
-        height=np.array([robot.height, *(start_height(kind) for kind in kinds)], dtype=np.float64),
+        height=np.array([robot.height, *(kind.height for kind in kinds)], dtype=np.float64),
         qpos_at=where["qpos"],
         qvel_at=where["qvel"],
         body_at=where["body"],
@@ -135,10 +132,10 @@ def make_plan(task: Task, model: mujoco.MjModel, *, max_steps: int) -> Plan:
         button_sensor=sensor_of.get(button.name, -1) if button else -1,
         free_robot=robot.free,
         rest_qpos=np.array(robot.rest_qpos, dtype=np.float64),
-        robot_sensors=12,
-        ball_sensor=12 if robot.ball else -1,
+        robot_sensors=own_sensors,
+        ball_sensor=own_sensors if robot.ball else -1,
         sights=np.array(sights, dtype=np.int64).reshape(-1, 3),
         cost_about=np.array(about, dtype=np.int64).reshape(-1, 4),
         cost_radius=np.array(radius, dtype=np.float64),
-        obs_size=(24 if robot.ball else 12) + LIDAR_BINS * len(sights),
+        obs_size=task.observation_size,
     )

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from blendctl.compiled import compiled
 from blendctl.envs.compiled_task import FloatArray
-from blendctl.envs.palette import Color
+from blendctl.envs.glyphs import Color, Point2
 
-__all__ = ["Drawing", "Point2", "Picture", "Canvas", "develop"]
+__all__ = ["Drawing", "Picture", "Canvas", "develop"]
 
-Point2: TypeAlias = tuple[float, float]  # x to the right, y up
 Picture: TypeAlias = NDArray[np.uint8]  # (height, width, 3)
 Canvas: TypeAlias = NDArray[np.float32]  # (height, width, 3), 0 to 255
 

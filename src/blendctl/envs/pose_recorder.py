@@ -22,7 +22,7 @@ from blendctl.table_parts import list_parts, write_part
 __all__ = ["PoseRecorder", "PoseRows", "TRACK_FORMAT", "TRACK_VERSION"]
 
 TRACK_FORMAT = "blendctl-track"
-TRACK_VERSION = 1
+TRACK_VERSION = 2
 GROUP = 512  # steps per file
 THETA_EVERY = 10  # steps between two samples of theta
 WIDEST_THETA = 64  # most entries of theta that are recorded: a chart of more is unreadable
@@ -162,8 +162,7 @@ class PoseRecorder(gymnasium.Wrapper[Any, Any, Any, Any]):
     def _poses(self, rows: FloatArray) -> dict[str, NDArray[Any]]:
         assert self._world is not None
         rotation = rows[:, 6:15].reshape(-1, 3, 3)
-        # Point drives along its x axis, Car against its y axis
-        forward = rotation[:, :, 0] if self._world.task.robot == "Point" else -rotation[:, :, 1]
+        forward = rotation[:, :, :2] @ np.array(self._world.task.robot_spec.forward)
         poses = {
             "x": rows[:, 3],
             "y": rows[:, 4],

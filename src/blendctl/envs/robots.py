@@ -1,27 +1,84 @@
-"""Describe the robots' bodies: geometry, joints, motors and sensors, as MuJoCo XML."""
+"""Declare the robots: geometry, joints, motors and sensors as MuJoCo XML, how they drive, and how they look.
+
+A new robot is one `Robot` and one entry in `ROBOTS`; a robot of the user's is added with `add_robot`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 
-__all__ = ["Robot", "ROBOT_PARTS"]
+from blendctl.envs.glyphs import BLUE, Color, Glyph, Shape, box, disc, shadow
+from blendctl.errors import InputError
+
+__all__ = ["Robot", "Steering", "ROBOTS", "add_robot"]
+
+# Gains that scale each reading to about 1: accelerometer, velocimeter, gyro, magnetometer (3 each) ...
+COMMON_SCALE = (0.1,) * 3 + (1.0,) * 3 + (0.3,) * 3 + (2.0,) * 3
+# ... then for a robot on a ball its angular velocity (3) and rotation matrix (9)
+BALL_SCALE = (0.05,) * 3 + (1.0,) * 9
+_NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
+
+
+@dataclass(frozen=True)
+class Steering:
+    """Gains of the classical controllers, from errors of speed (m/s) and yaw rate (rad/s) to actions.
+
+    With two driven wheels the actions are (left, right) and the yaw rate is fed back; otherwise they are (thrust, yaw).
+    """
+
+    wheels: bool
+    speed_gain: float
+    turn_gain: float
+    gentle_speed_gain: float | None = None  # to come to rest; None: as usual
+    gentle_turn_gain: float | None = None
+
+    def gains(self, *, gentle: bool) -> tuple[float, float]:
+        """Return the gains of speed and yaw rate."""
+        if not gentle or self.gentle_speed_gain is None or self.gentle_turn_gain is None:
+            return self.speed_gain, self.turn_gain
+        return self.gentle_speed_gain, self.gentle_turn_gain
 
 
 @dataclass(frozen=True)
 class Robot:
-    """What the world builder and the compiled code need to know of a robot."""
+    """Everything that the package knows about a robot. Its XML needs a site "agent"; actions are from -1 to 1."""
 
+    name: str  # letters and digits, first letter upper-case
     timestep: float  # s, of one sub-step
-    density: float  # of geoms that do not say otherwise
+    density: float  # of geoms that do not set their own
     height: float  # m, of the body at the start
     body: str  # XML inside <body name="agent">
     actuator: str  # XML inside <actuator>
-    free: bool  # True: a free joint carries the pose; False: joints start at 0 in a rest pose
+    free: bool  # True: a free joint has the pose; False: joints start at 0 in a rest pose
     rest_qpos: tuple[float, ...]  # joints at the start (of a free robot: what follows xyz and quaternion)
+    reach: float  # m, from the centre to the surface, about
+    saturation: float  # actions beyond this have no more effect
+    forward: tuple[float, float]  # unit vector in the body's frame: the direction of driving
+    steering: Steering
+    glyph: Glyph = field(repr=False)  # x is forward, in metres
     ball: str | None = None  # name of a ball joint that is observed
+    sensors: str = ""  # XML of more sensors, observed after the common twelve
+    sensors_scale: tuple[float, ...] = ()  # a gain per number of `sensors`, that scales it to about 1
+    color: Color = BLUE
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise InputError(f"expected a robot's name of letters and digits such as Car, actually: {self.name!r}")
+
+    @property
+    def sensor_scale(self) -> tuple[float, ...]:
+        """A gain for each of the robot's own observation entries, in order."""
+        return COMMON_SCALE + self.sensors_scale + (BALL_SCALE if self.ball else ())
+
+    @property
+    def sensor_count(self) -> int:
+        """How many entries of the observation come before the lidars."""
+        return len(self.sensor_scale)
 
 
 POINT = Robot(
+    name="Point",
     timestep=0.002,
     density=1.0,
     height=0.1,
@@ -39,11 +96,32 @@ POINT = Robot(
              forcelimited="true" forcerange="-0.05 0.05"/>
       <velocity name="z" joint="z" gear="0.3" kv="1" ctrllimited="true" ctrlrange="-1 1"
                 forcelimited="true" forcerange="-0.05 0.05"/>""",
+    reach=0.1,
+    saturation=0.05,
+    forward=(1.0, 0.0),
+    steering=Steering(wheels=False, speed_gain=0.2, turn_gain=0.3),
+    glyph=(
+        shadow(0.12, alpha=0.35),
+        disc(0.1, grow=0.02, paint="rim"),
+        box(0.05, 0.05, at=(0.1, 0.0), grow=0.02, paint="rim", corner=0.03),
+        disc(0.1),
+        box(0.05, 0.05, at=(0.1, 0.0), corner=0.01),
+        Shape("triangle", ((0.13, 0.0), (-0.01, 0.045), (-0.01, -0.045)), paint="white", corner=0.006),
+    ),
 )
+
+_CAR_BODY = (  # centre and half-extents: bumpers with their connectors
+    ((-0.15, 0.0), (0.01, 0.1)),
+    ((-0.125, 0.0), (0.025, 0.01)),
+    ((0.165, 0.0), (0.01, 0.05)),
+    ((0.13, 0.0), (0.03, 0.05)),
+)
+_CAR_WHEELS = ((-0.1, -0.13), (-0.1, 0.13))
 
 # The wheels touch the floor at the start up to a rounding error, and its sign decides whether the first
 # contacts are active. An axle along -x rounds as the reference's does; along +x half of all episodes begin otherwise.
 CAR = Robot(
+    name="Car",
     timestep=0.004,
     density=5.0,
     height=0.1,
@@ -75,6 +153,28 @@ CAR = Robot(
              forcelimited="true" forcerange="-0.02 0.02"/>
       <motor name="right" joint="right" gear="1" ctrllimited="true" ctrlrange="-1 1"
              forcelimited="true" forcerange="-0.02 0.02"/>""",
+    reach=0.15,
+    saturation=0.02,
+    forward=(0.0, -1.0),
+    steering=Steering(wheels=True, speed_gain=0.2, turn_gain=0.1, gentle_speed_gain=0.03, gentle_turn_gain=0.005),
+    glyph=(
+        box(0.17, 0.13, paint="shadow", shift=(0.02, -0.03), corner=0.05, alpha=0.35, soft=0.12),
+        *(box(*half, at=at, grow=0.018, paint="rim", corner=0.01) for at, half in _CAR_BODY),
+        *(box(0.05, 0.025, at=at, grow=0.018, paint="rim", corner=0.01) for at in _CAR_WHEELS),
+        box(0.1, 0.1, grow=0.018, paint="rim", corner=0.02),
+        *(box(*half, at=at, corner=0.01) for at, half in _CAR_BODY),
+        *(box(0.05, 0.025, at=at, blend=0.85, corner=0.01) for at in _CAR_WHEELS),
+        box(0.1, 0.1, corner=0.02),
+        Shape("triangle", ((0.1, 0.0), (-0.02, -0.05), (-0.02, 0.05)), paint="white", corner=0.008),
+        box(0.012, 0.06, at=(-0.065, 0.0), blend=0.4, corner=0.01),
+    ),
 )
 
-ROBOT_PARTS = {"Point": POINT, "Car": CAR}
+ROBOTS: dict[str, Robot] = {robot.name: robot for robot in (POINT, CAR)}
+
+
+def add_robot(robot: Robot) -> Robot:
+    """Make a robot of your own available to tasks; adding an equal robot twice is allowed."""
+    if ROBOTS.setdefault(robot.name, robot) != robot:
+        raise InputError(f'there is already another robot "{robot.name}"; choose another name')
+    return robot

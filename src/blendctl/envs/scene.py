@@ -1,12 +1,13 @@
-"""Tell where everything is: poses of the robot and of every object, ready to be drawn."""
+"""Read the poses of the robot and of every object from a world's state."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-from blendctl.envs.compiled_task import BUTTON, LIDAR_BINS, FloatArray, Plan
-from blendctl.envs.tasks import Goal, Hazards, Objects, Task
+from blendctl.envs.compiled_task import BUTTON, FloatArray, Plan
+from blendctl.envs.objects import Objects
+from blendctl.envs.tasks import LIDAR_BINS, Task
 from blendctl.envs.world_state import WorldState
 
 __all__ = ["Scene", "Body", "read_scene"]
@@ -14,7 +15,7 @@ __all__ = ["Scene", "Body", "read_scene"]
 
 @dataclass(frozen=True)
 class Body:
-    """One object as it stands now."""
+    """One object and its pose."""
 
     kind: Objects  # what it is, with its size
     index: int  # among its kind
@@ -27,12 +28,12 @@ class Body:
     @property
     def size(self) -> float:
         """Radius, or half the edge, in metres."""
-        return float(getattr(self.kind, "radius", None) or getattr(self.kind, "half"))  # noqa: B009  # one of both exists
+        return self.kind.size
 
 
 @dataclass(frozen=True)
 class Scene:
-    """One world as it stands now."""
+    """The poses in one world."""
 
     task: Task
     x: float  # m, of the robot
@@ -57,13 +58,11 @@ def read_scene(task: Task, plan: Plan, worlds: WorldState, row: int) -> Scene:
                 rot = math.atan2(2.0 * (w * k + i * j), 1.0 - 2.0 * (j * j + k * k))
             else:
                 x, y = (float(value) for value in worlds.xy[row, item])
-                z, rot = _resting_height(kind, float(plan.height[item])), float(worlds.rot[row, item])
+                z, rot = kind.height, float(worlds.rot[row, item])
             lit = plan.reward == BUTTON and item == plan.button + worlds.button[row]
             bodies.append(Body(kind, index, x, y, z, rot, bool(lit)))
     rotation = worlds.rotation[row].reshape(3, 3).copy()
-    # Point drives along its x axis, Car against its y axis
-    forward = rotation[:, 0] if task.robot == "Point" else -rotation[:, 1]
-    start = plan.obs_size - LIDAR_BINS * len(task.sighted)
+    forward = rotation[:, :2] @ task.robot_spec.forward
     return Scene(
         task=task,
         x=float(worlds.position[row, 0]),
@@ -72,15 +71,6 @@ def read_scene(task: Task, plan: Plan, worlds: WorldState, row: int) -> Scene:
         position=worlds.position[row].copy(),
         rotation=rotation,
         bodies=tuple(bodies),
-        lidars={
-            kind.name: worlds.obs[row, start + LIDAR_BINS * i : start + LIDAR_BINS * (i + 1)].copy()
-            for i, kind in enumerate(task.sighted)
-        },
+        lidars={name: worlds.obs[row, start : start + LIDAR_BINS].copy() for name, start in task.lidar_starts.items()},
         steps=int(worlds.steps[row]),
     )
-
-
-def _resting_height(kind: Objects, height: float) -> float:
-    if isinstance(kind, Goal):
-        return kind.height
-    return 0.02 if isinstance(kind, Hazards) else height

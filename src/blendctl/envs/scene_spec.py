@@ -1,4 +1,4 @@
-"""Describe a world for those who draw it from above: its kinds of objects, their sizes and colours."""
+"""Describe a world for the report page: its kinds of objects and its robot, with sizes, colours and glyphs."""
 
 from __future__ import annotations
 
@@ -6,49 +6,43 @@ from dataclasses import dataclass
 from typing import Any
 
 from blendctl.envs.compiled_task import SUBSTEPS, Plan
+from blendctl.envs.glyphs import glyph_json
+from blendctl.envs.objects import Buttons, Goal
 from blendctl.envs.palette import kind_colors
-from blendctl.envs.tasks import Buttons, Goal, Gremlins, Hazards, Objects, Pillars, PushBox, Task, Vases
+from blendctl.envs.tasks import Task
 
 __all__ = ["Item", "describe_world", "items_of"]
-
-# the names by which the page knows how to draw them; what lies on the floor first
-_SORTS = {
-    Hazards: "hazard",
-    Goal: "goal",
-    Buttons: "button",
-    Vases: "vase",
-    PushBox: "push_box",
-    Gremlins: "gremlin",
-    Pillars: "pillar",
-}
 
 
 @dataclass(frozen=True)
 class Item:
-    """One object of a world, and where its pose is found."""
+    """One object of a world, and where its pose is stored."""
 
     kind: int  # index into the kinds of `describe_world`
     label: str  # of its columns: "vases_0"
-    number: int  # its number in the world's arrays, the robot is 0
+    number: int  # its number in the world's arrays; the robot is 0
     qpos_at: int  # where its pose starts in qpos, -1 if it stands still
 
 
 def describe_world(task: Task, plan: Plan) -> dict[str, Any]:
-    """Give what a drawing needs to know of a task, as JSON data; lengths are in metres."""
+    """Return what the page needs to draw a task, as JSON data; lengths are in metres."""
     colors = kind_colors(task)
     kinds = [
         {
             "name": kind.name,
-            "sort": next(name for sort, name in _SORTS.items() if isinstance(kind, sort)),
             "count": kind.count,
-            "size": _size(kind),
+            "size": kind.size,
             "color": list(colors[kind.name]),
             "costs": kind.constrained,
+            "layer": kind.layer,
+            "glyph": glyph_json(kind.glyph),
+            "goal": isinstance(kind, Goal),  # its place is in the columns goal_x, goal_y
+            "lit": isinstance(kind, Buttons),  # the column "button" says which one is lit
         }
         for kind in task.objects
     ]
     return {
-        "robot": task.robot,
+        "robot": {"name": task.robot, "glyph": glyph_json(task.robot_spec.glyph)},
         "extents": float(task.extents),
         "step_seconds": SUBSTEPS * float(plan.timestep),
         "max_steps": int(plan.max_steps),
@@ -56,16 +50,7 @@ def describe_world(task: Task, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _size(kind: Objects) -> float:
-    """Give the radius, or half the edge."""
-    return float(kind.radius if isinstance(kind, Goal | Hazards | Pillars | Buttons) else getattr(kind, "half", 0.0))
-
-
 def items_of(task: Task, plan: Plan) -> list[Item]:
     """List the objects in the order of the world's arrays."""
-    items: list[Item] = []
-    for index, kind in enumerate(task.objects):
-        for i in range(kind.count):
-            number = len(items) + 1
-            items.append(Item(index, f"{kind.name}_{i}", number, int(plan.qpos_at[number])))
-    return items
+    labels = [(index, f"{kind.name}_{i}") for index, kind in enumerate(task.objects) for i in range(kind.count)]
+    return [Item(index, label, n, int(plan.qpos_at[n])) for n, (index, label) in enumerate(labels, start=1)]

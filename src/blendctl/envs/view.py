@@ -8,8 +8,9 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from blendctl.envs.compiled_task import SUBSTEPS, Plan
-from blendctl.envs.drawing import Picture, Point2
+from blendctl.envs.drawing import Picture
 from blendctl.envs.gl import explain_missing, find_backend
+from blendctl.envs.glyphs import Point2
 from blendctl.envs.scene import read_scene
 from blendctl.envs.tasks import Task
 from blendctl.envs.topdown import TopDown

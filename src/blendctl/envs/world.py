@@ -16,27 +16,10 @@ import math
 
 import mujoco
 
-from blendctl.envs.robots import ROBOT_PARTS
-from blendctl.envs.tasks import Buttons, Gremlins, Objects, Pillars, PushBox, Task, Vases
+from blendctl.envs.objects import Buttons, Objects
+from blendctl.envs.tasks import Task
 
-__all__ = ["build_model", "contact_kinds", "start_height", "body_name"]
-
-PILLAR_HALF_HEIGHT = 0.5  # m
-VASE_SINK = 4e-5  # m, how deep a vase starts inside the floor
-
-
-def start_height(kind: Objects) -> float:
-    """Height of the centre of a solid object at the start, in metres."""
-    match kind:
-        case Vases(half=half):
-            return half - VASE_SINK
-        case Gremlins(half=half) | PushBox(half=half):
-            return half
-        case Pillars():
-            return PILLAR_HALF_HEIGHT
-        case Buttons(radius=radius):
-            return radius
-    return 0.0
+__all__ = ["build_model", "contact_kinds", "body_name"]
 
 
 def body_name(kind: Objects, index: int) -> str:
@@ -45,12 +28,11 @@ def body_name(kind: Objects, index: int) -> str:
 
 
 def contact_kinds(task: Task) -> tuple[Objects, ...]:
-    """The kinds whose touching by the robot must be known: each object gets a contact sensor."""
+    """Return the kinds that need a contact sensor per object."""
     return tuple(
         kind
         for kind in task.objects
-        if (kind.constrained and isinstance(kind, Vases | Pillars | Gremlins | PushBox))
-        or (isinstance(kind, Buttons) and task.reward == "button")
+        if (kind.constrained and "contact" in kind.costs) or (isinstance(kind, Buttons) and task.reward == "button")
     )
 
 
@@ -66,28 +48,19 @@ def build_model(task: Task) -> mujoco.MjModel:
 
 def model_xml(task: Task) -> str:
     """Write the model as MuJoCo XML: robot, sliding objects, gremlins, their mocap bodies, fixed objects."""
-    robot = ROBOT_PARTS[task.robot]
+    robot = task.robot_spec
     free, mocap, welds, fixed = [], [], [], []
     place = 10.0
     for kind in task.sighted:
+        geoms = kind.geoms()
         for index in range(kind.count):
             name, place = body_name(kind, index), place + 2.0
-            at = f'name="{name}" pos="{place} 0 {start_height(kind)!r}"'
-            match kind:
-                case Vases(half=half, density=density) | Gremlins(half=half, density=density):
-                    free.append(f"<body {at}><freejoint/>{_box(half, half, density)}</body>")
-                case PushBox(half=half, density=density):
-                    columns = "".join(
-                        _box(half / 2, half, density, pos=f"{x * half!r} {y * half!r} 0")
-                        for x, y in ((1, 1), (-1, 1), (1, -1), (-1, -1))
-                    )
-                    free.append(f"<body {at}><freejoint/>{_box(half, half, density)}{columns}</body>")
-                case Pillars(radius=radius):
-                    size = f"{radius!r} {PILLAR_HALF_HEIGHT!r}"
-                    fixed.append(f'<body {at}><geom type="cylinder" size="{size}"/></body>')
-                case Buttons(radius=radius):
-                    fixed.append(f'<body {at}><geom type="sphere" size="{radius!r}"/></body>')
-            if isinstance(kind, Gremlins):
+            at = f'name="{name}" pos="{place} 0 {kind.height!r}"'
+            if geoms and kind.motion == "fixed":
+                fixed.append(f"<body {at}>{geoms}</body>")
+            elif geoms:
+                free.append(f"<body {at}><freejoint/>{geoms}</body>")
+            if kind.motion == "circling":
                 mocap.append(f'<body name="{name}.mocap" mocap="true"/>')
                 welds.append(
                     f'<weld body1="{name}.mocap" body2="{name}" solref="0.02 1.5" torquescale="{math.sqrt(150.0)!r}"/>'
@@ -116,11 +89,6 @@ def model_xml(task: Task) -> str:
   </actuator>
   <sensor>
     <accelerometer site="agent"/><velocimeter site="agent"/><gyro site="agent"/><magnetometer site="agent"/>
-    {ball}{contacts}
+    {robot.sensors}{ball}{contacts}
   </sensor>
 </mujoco>"""
-
-
-def _box(half: float, half_height: float, density: float, *, pos: str = "0 0 0") -> str:
-    size = f"{half!r} {half!r} {half_height!r}"
-    return f'<geom type="box" pos="{pos}" size="{size}" density="{density!r}"/>'

@@ -6,19 +6,13 @@ from dataclasses import dataclass
 
 from blendctl.controllers import Encoding, Lidar, MarginAhead
 from blendctl.envs.catalog import find_task
-from blendctl.envs.compiled_task import LIDAR_BINS, SUBSTEPS
-from blendctl.envs.robots import ROBOT_PARTS
-from blendctl.envs.tasks import Buttons, Goal, Gremlins, Hazards, Objects, Pillars, PushBox, Task, Vases
+from blendctl.envs.compiled_task import SUBSTEPS
+from blendctl.envs.objects import Buttons, Goal, Objects, PushBox
+from blendctl.envs.tasks import LIDAR_BINS, Task
 
 __all__ = ["WorldEncodings", "world_encodings"]
 
-# Gains that scale each robot reading to about 1: accelerometer, velocimeter, gyro, magnetometer (3 each) ...
-COMMON_SCALE = (0.1,) * 3 + (1.0,) * 3 + (0.3,) * 3 + (2.0,) * 3
-# ... then for a robot on a ball its angular velocity (3) and rotation matrix (9).
-BALL_SCALE = (0.05,) * 3 + (1.0,) * 9
 VELOCITY = 3  # index of the velocimeter
-REACH = {"Point": 0.1, "Car": 0.15}  # m, approximate distance from a robot's centre to its surface
-SATURATION = {"Point": 0.05, "Car": 0.02}  # actions beyond this have no further effect
 
 
 @dataclass(frozen=True)
@@ -39,20 +33,18 @@ def world_encodings(world: str, *, encoding: str = "full") -> WorldEncodings:
     (60, ['goal', 'hazards', 'vases'])
     """
     task = find_task(world)
-    robot = ROBOT_PARTS[task.robot]
+    robot, scale, size = task.robot_spec, task.robot_spec.sensor_scale, task.observation_size
     step_time = robot.timestep * SUBSTEPS
-    scale = COMMON_SCALE + (BALL_SCALE if robot.ball else ())
-    size = len(scale) + LIDAR_BINS * len(task.sighted)
     decode = encoding == "full"
     rings = tuple(
         Lidar(
             kind.name,
-            len(scale) + LIDAR_BINS * place,
+            task.lidar_starts[kind.name],
             bins=LIDAR_BINS,
             objects=min(kind.count, 2) if decode else 0,
             radius=_radius(kind, task),
         )
-        for place, kind in enumerate(task.sighted)
+        for kind in task.sighted
     )
     kinds = [type(kind) for kind in task.sighted]
     pair = (kinds.index(PushBox), kinds.index(Goal)) if PushBox in kinds else None
@@ -73,24 +65,13 @@ def world_encodings(world: str, *, encoding: str = "full") -> WorldEncodings:
         MarginAhead(20 * step_time, 0.3),
     )
     context = Encoding(size, scale, rings, pairs=pairs, ahead=sharp if decode else (), velocity=policy.velocity)
-    return WorldEncodings(policy, context, (1.0, 1.0 / SATURATION[task.robot]), step_time)
+    return WorldEncodings(policy, context, (1.0, 1.0 / robot.saturation), step_time)
 
 
 def _radius(kind: Objects, task: Task) -> float:
     """Distance between centres (m) at which a kind of object matters: inside it, or touching it."""
-    if isinstance(kind, Hazards):
-        return kind.radius
-    if isinstance(kind, Goal) and task.reward == "goal":
-        return kind.radius
-    reach = REACH[task.robot]
-    match kind:
-        case Goal():  # a button stands there, or a box is pushed there
-            button = next((other for other in task.objects if isinstance(other, Buttons)), None)
-            return reach + (button.radius if button else kind.radius)
-        case Pillars() | Buttons():
-            return reach + kind.radius
-        case PushBox():
-            return reach + 1.5 * kind.half
-        case Vases() | Gremlins():
-            return reach + kind.half
-    return reach
+    reach = task.robot_spec.reach
+    if isinstance(kind, Goal) and task.reward != "goal":  # a button stands there, or a box is pushed there
+        button = next((other for other in task.objects if isinstance(other, Buttons)), None)
+        return reach + (button.radius if button else kind.radius)
+    return reach + kind.reach if kind.solid else kind.reach

@@ -1,6 +1,8 @@
 // The world from above, on a canvas: floor, objects, the path by who drove, the robot. Lengths are in metres.
 const MARGIN = 0.3;
-const LAYERS = ["hazard", "goal", "button", "vase", "push_box", "gremlin", "pillar"];
+const INK = [34, 40, 49];
+const WHITE = [255, 255, 255];
+const STANDING = 2; // layers below this one lie on the floor, under the path
 const FLOORS = {
   light: { floor: "#efede8", square: "#faf9f6", lines: "#dedbd4", ink: "#22282f", rim: "#ffffff", shadow: "rgb(34 40 49 / 22%)" },
   dark: { floor: "#1a1e22", square: "#22272d", lines: "#333a42", ink: "#0c0e10", rim: "#f2f0ea", shadow: "rgb(0 0 0 / 45%)" },
@@ -32,10 +34,10 @@ class WorldView {
     context.setTransform(this.scale, 0, 0, -this.scale, 0.5 * wide - middle[0] * this.scale, 0.5 * high + middle[1] * this.scale);
     context.lineJoin = context.lineCap = "round";
     this.floor(middle, (0.5 * Math.max(wide, high)) / this.scale);
-    const bodies = this.bodies(episode, time).sort((a, b) => LAYERS.indexOf(a.kind.sort) - LAYERS.indexOf(b.kind.sort));
-    for (const body of bodies) if (LAYERS.indexOf(body.kind.sort) < 2) this.body(body);
+    const bodies = this.bodies(episode, time).sort((a, b) => a.kind.layer - b.kind.layer);
+    for (const body of bodies) if (body.kind.layer < STANDING) this.body(body);
     this.path(episode, time, robot);
-    for (const body of bodies) if (LAYERS.indexOf(body.kind.sort) >= 2) this.body(body);
+    for (const body of bodies) if (body.kind.layer >= STANDING) this.body(body);
     this.robot(robot, color(episode.arm(Math.ceil(time - 1e-9))), this.costs(episode, time));
   }
 
@@ -73,13 +75,13 @@ class WorldView {
     const share = Math.max(0, time - i);
     const found = [];
     this.scenery.kinds.forEach((kind, number) => {
-      if (kind.sort === "goal") {
+      if (kind.goal) {
         found.push({ kind, x: poses.goal_x[i], y: poses.goal_y[i], turn: 0, lit: false });
         return;
       }
       const still = episode.layout.filter((row) => row[0] === number);
       still.forEach((row, index) => {
-        const lit = kind.sort === "button" && poses.button[i] === index;
+        const lit = kind.lit && poses.button[i] === index;
         found.push({ kind, x: row[1], y: row[2], turn: row[3], lit });
       });
       if (still.length) return;
@@ -174,94 +176,12 @@ class WorldView {
   }
 
   body({ kind, x, y, turn, lit }) {
-    const { context, colors } = this;
-    const [r, g, b] = kind.color;
-    const shade = (alpha) => `rgb(${r} ${g} ${b} / ${alpha})`;
-    const dark = `rgb(${r * 0.62} ${g * 0.62} ${b * 0.62})`;
-    const { size } = kind;
-    const paint = (style) => {
-      context.fillStyle = style;
-      context.fill();
-    };
-    const ring = (radius, width, style) => {
-      this.disc(x, y, radius);
-      context.lineWidth = width;
-      context.strokeStyle = style;
-      context.stroke();
-    };
-    if (kind.sort === "hazard") {
-      this.disc(x, y, size);
-      paint(shade(0.2));
-      ring(size - 0.008, 0.016, shade(0.75));
-      this.disc(x, y, 0.55 * size);
-      paint(shade(0.2));
-      return;
-    }
-    if (kind.sort === "goal") {
-      this.disc(x, y, size);
-      paint(shade(0.16));
-      ring(size - 0.0125, 0.025, shade(1));
-      ring(0.58 * size, 0.018, shade(0.7));
-      this.disc(x, y, 0.2 * size);
-      paint(shade(1));
-      return;
-    }
-    if (kind.sort === "pillar" || kind.sort === "button") {
-      this.disc(x + 0.03, y - 0.04, size);
-      paint(colors.shadow);
-      this.disc(x, y, size);
-      paint(dark);
-      this.disc(x, y, (kind.sort === "pillar" ? 0.9 : 0.82) * size);
-      paint(shade(1));
-      if (lit) ring(1.35 * size, 0.03, getComputedStyle(document.documentElement).getPropertyValue("--ink"));
-      return;
-    }
-    context.save();
-    context.translate(x + 0.025, y - 0.035);
-    context.rotate(turn);
-    this.rounded(0, 0, 1.05 * size, 1.05 * size, 0.03);
-    paint(colors.shadow);
-    context.restore();
-    context.save();
-    context.translate(x, y);
-    context.rotate(turn);
-    if (kind.sort === "push_box") {
-      for (const [grow, style] of [[0.012, dark], [0, shade(1)]]) {
-        for (const [i, j] of [[1, 1], [-1, 1], [1, -1], [-1, -1]]) {
-          this.rounded(i * size, j * size, 0.5 * size + grow, 0.5 * size + grow, 0.02);
-          paint(style);
-        }
-        this.rounded(0, 0, size + grow, size + grow, 0.01);
-        paint(style);
-      }
-      this.rounded(0, 0, 0.62 * size, 0.62 * size, 0.02);
-      context.lineWidth = 0.015;
-      context.strokeStyle = dark;
-      context.stroke();
-    } else {
-      this.rounded(0, 0, size, size, 0.025);
-      paint(dark);
-      this.rounded(0, 0, 0.86 * size, 0.86 * size, 0.02);
-      paint(shade(1));
-      if (kind.sort === "gremlin") {
-        for (const side of [-0.38, 0.38]) {
-          this.disc(side * size, 0.2 * size, 0.26 * size);
-          paint("#ffffff");
-          this.disc(side * size, 0.26 * size, 0.12 * size);
-          paint("#22282f");
-        }
-      } else {
-        this.disc(0, 0, 0.5 * size);
-        paint("rgb(255 255 255 / 50%)");
-        this.disc(0, 0, 0.3 * size);
-        paint(dark);
-      }
-    }
-    context.restore();
+    const glyph = lit ? kind.glyph : kind.glyph.filter((shape) => !shape.lit_only);
+    this.glyph(glyph, { x, y, turn, unit: kind.size, own: kind.color });
   }
 
   robot({ x, y, heading }, shade, hurts) {
-    const { context, colors } = this;
+    const { context } = this;
     if (hurts) {
       this.disc(x, y, 0.26);
       context.fillStyle = color("cost");
@@ -269,57 +189,59 @@ class WorldView {
       context.fill();
       context.globalAlpha = 1;
     }
-    this.disc(x + 0.02, y - 0.03, 0.13);
-    context.fillStyle = colors.shadow;
-    context.fill();
-    context.save();
-    context.translate(x, y);
-    context.rotate(heading);
-    if (this.scenery.robot === "Point") this.point(shade, colors);
-    else this.car(shade, colors);
-    context.restore();
+    this.glyph(this.scenery.robot.glyph, { x, y, turn: heading, unit: 1, own: rgb(shade) });
   }
 
-  point(shade, colors) {
-    const { context } = this;
-    for (const [grow, style] of [[0.022, colors.rim], [0, shade]]) {
-      context.fillStyle = style;
-      this.disc(0, 0, 0.1 + grow);
-      context.fill();
-      this.rounded(0.1, 0, 0.05 + grow, 0.05 + grow, 0.012 + grow);
-      context.fill();
-    }
-    this.arrow(0.13, -0.01, 0.045);
-  }
-
-  car(shade, colors) {
-    const { context } = this;
-    for (const [grow, style, tyre] of [[0.02, colors.rim, colors.rim], [0, shade, "#3a414b"]]) {
-      const box = (along, across, halfAlong, halfAcross, fillStyle) => {
-        context.fillStyle = fillStyle;
-        this.rounded(along, across, halfAlong + grow, halfAcross + grow, 0.012);
+  // Draw the shapes of a robot or an object; see Shape in envs/glyphs.py.
+  glyph(shapes, { x, y, turn, unit, own }) {
+    const { context, colors } = this;
+    const paints = { own, ink: INK, white: WHITE, rim: rgb(colors.rim) };
+    for (const shape of shapes) {
+      const { points, half, paint, blend = 0, toward = "ink", alpha = 1, grow = 0, corner = 0, outline = 0 } = shape;
+      const [shiftX, shiftY] = shape.shift || [0, 0];
+      const radius = unit * half[0] + grow;
+      context.save();
+      context.translate(x + shiftX, y + shiftY);
+      context.rotate(turn);
+      const [first, second, third] = points.map(([u, v]) => [unit * u, unit * v]);
+      if (shape.form === "disc") {
+        this.disc(...first, radius);
+      } else if (shape.form === "box") {
+        this.rounded(...first, radius, unit * half[1] + grow, corner);
+      } else {
+        context.beginPath();
+        context.moveTo(...first);
+        context.lineTo(...second);
+        if (third) {
+          context.lineTo(...third);
+          context.closePath();
+        }
+      }
+      // The mark of the lit button has the colour of the text, which stands out in the dark theme too.
+      const base = shape.lit_only ? rgb(color("ink")) : paints[paint];
+      const style = base ? css(base.map((value, i) => value + blend * (paints[toward][i] - value))) : colors.shadow;
+      // A canvas has no soft edges: a fainter hard edge stands for them.
+      context.globalAlpha = base ? alpha * (shape.soft ? 0.65 : 1) : 1;
+      if (outline) {
+        context.lineWidth = outline;
+        context.strokeStyle = style;
+        context.stroke();
+      } else {
+        context.fillStyle = style;
         context.fill();
-      };
-      box(-0.15, 0, 0.01, 0.1, style);
-      box(-0.125, 0, 0.025, 0.01, style);
-      box(0.165, 0, 0.01, 0.05, style);
-      box(0.13, 0, 0.03, 0.05, style);
-      box(-0.1, 0.13, 0.05, 0.025, tyre);
-      box(-0.1, -0.13, 0.05, 0.025, tyre);
-      box(0, 0, 0.1, 0.1, style);
+      }
+      context.restore();
     }
-    this.arrow(0.1, -0.02, 0.05);
   }
+}
 
-  arrow(tip, base, half) {
-    const { context } = this;
-    context.fillStyle = "#ffffff";
-    context.beginPath();
-    context.moveTo(tip, 0);
-    context.lineTo(base, half);
-    context.lineTo(base, -half);
-    context.fill();
-  }
+function css([red, green, blue]) {
+  return `rgb(${Math.round(red)} ${Math.round(green)} ${Math.round(blue)})`;
+}
+
+// The red, green and blue of "#rrggbb".
+function rgb(hex) {
+  return [1, 3, 5].map((at) => parseInt(hex.trim().slice(at, at + 2), 16));
 }
 
 function turnBetween(from, to) {
