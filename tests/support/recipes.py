@@ -1,7 +1,7 @@
 """Follow the recipes of CONTRIBUTING.md in a copy of the package.
 
-A recipe is a section with Python blocks. The first line of a block names its file: `# src/blendctl/x.py` makes a new file,
-`# src/blendctl/x.py, after: TEXT` inserts the block after the first line that contains TEXT.
+A recipe is a section with Python blocks. The first line of a block names its file: `# src/blendctl/x.py` makes a new
+file, `# src/blendctl/x.py, after: TEXT` inserts the block after the first line that contains TEXT.
 """
 
 import os
