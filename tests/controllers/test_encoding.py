@@ -1,4 +1,4 @@
-"""The encoding undoes the lidar: distances and angles come back, and it survives a round trip."""
+"""The encoding decodes distances and angles from the lidar, and refuses what is not allowed."""
 
 import json
 
@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blendctl.controllers import Encoding, Lidar, MarginAhead, identity_encoding
+from blendctl.controllers.encoding import encode as kernel
 from blendctl.errors import FileFormatError, InputError
 
 BINS = 16
 
 
 def lidar_of(points):
-    """Give the lidar of points (n, 2) in the robot's frame, as Safety Gym defines it."""
+    """Return the lidar of points (n, 2) in the robot's frame, as Safety Gym defines it."""
     ring = np.zeros(BINS)
     for x, y in points:
         distance, angle = np.hypot(x, y), np.arctan2(y, x) % (2 * np.pi)
@@ -46,7 +47,7 @@ def test_a_single_object_is_decoded_exactly(x, y):
     first = 2 + 2 * BINS
     assert out[first : first + 2] == pytest.approx([x, y], abs=2e-5)
     assert out[first + 2] == pytest.approx(np.hypot(x, y), abs=1e-5)
-    assert out[first + 5] == pytest.approx(0.0, abs=1e-5)  # no doubt about the angle
+    assert out[first + 5] == pytest.approx(0.0, abs=1e-5)  # the angle is not ambiguous
 
 
 def test_two_objects_apart_are_both_decoded_nearest_first():
@@ -100,7 +101,7 @@ def test_a_pair_relates_box_and_goal():
     assert [along, across] == pytest.approx([0.0, -1.0], abs=1e-5)
 
 
-def test_rows_and_batches_agree_and_the_size_is_as_told():
+def test_rows_and_batches_agree_and_have_the_declared_size():
     encoding = one_ring(ahead=(MarginAhead(0.1, 0.1),))
     rows = np.random.default_rng(0).random((7, BINS + 2))
     batch = encoding(rows)
@@ -114,10 +115,77 @@ def test_an_encoding_survives_json():
     assert Encoding.from_dict(json.loads(json.dumps(encoding.to_dict()))) == encoding
 
 
-@pytest.mark.parametrize("change", [{"robot_scale": [1.0]}, {"near": None, "extra": 1}, {"lidars": [{"kind": 1}]}])
-def test_a_damaged_encoding_is_refused(change):
-    with pytest.raises((FileFormatError, InputError)):
-        Encoding.from_dict(one_ring().to_dict() | change)
+HAZARDS = {"kind": "hazards", "start": 2, "bins": 16, "objects": 2, "radius": 0.2}
+HUGE = 10**30
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"robot_scale": [1.0]},
+        {"robot_scale": [1.0, float("nan")]},
+        {"robot_scale": [1.0, "1.0"]},
+        {"robot_scale": 3},
+        {"near": None, "extra": 1},
+        {"near": 1},
+        {"observation_size": 0},
+        {"observation_size": -18},
+        {"observation_size": 18.0},
+        {"observation_size": HUGE},
+        {"velocity": -5},
+        {"velocity": 17},
+        {"velocity": HUGE},
+        {"velocity": True},
+        {"max_distance": 0.0},
+        {"max_distance": float("inf")},
+        {"pairs": [[0, 1]]},
+        {"pairs": [[-1, 0]]},
+        {"pairs": [[0, 0, 0]]},
+        {"ahead": [{"time": 0.1, "width": 0.0}]},
+        {"ahead": [{"time": float("nan"), "width": 0.1}]},
+        {"ahead": [{"time": "soon", "width": 0.1}]},
+        {"lidars": [{"kind": 1}]},
+        {"lidars": ["hazards"]},
+        *(
+            {"lidars": [HAZARDS | bad]}
+            for bad in (
+                {"objects": -1},
+                {"objects": 17},
+                {"objects": HUGE},
+                {"objects": 1.5},
+                {"objects": True},
+                {"start": -1},
+                {"start": 3},
+                {"start": HUGE},
+                {"bins": 0},
+                {"bins": -16},
+                {"bins": HUGE},
+                {"radius": float("inf")},
+                {"radius": -0.1},
+                {"kind": ["hazards"]},
+            )
+        ),
+    ],
+)
+def test_a_file_with_a_wrong_number_is_refused(change):
+    good = one_ring().to_dict()
+    assert Encoding.from_dict(good | {"lidars": [HAZARDS]}) == one_ring()
+    with pytest.raises(FileFormatError, match="the encoding cannot be read"):
+        Encoding.from_dict(good | change)
+
+
+def test_too_many_network_inputs_are_refused():
+    many = tuple(MarginAhead(0.1, 0.1) for _ in range(40_000))
+    with pytest.raises(InputError, match="the number of network inputs"):
+        one_ring(ahead=many)
+
+
+@pytest.mark.parametrize(("rows", "missing"), [(2, 1), (1, 0), (0, 0)])
+def test_the_kernel_refuses_a_buffer_that_is_too_small(rows, missing):
+    encoding = one_ring(ahead=(MarginAhead(0.1, 0.1),))
+    buffer = np.empty((rows, encoding.size - missing), np.float32)
+    with pytest.raises(ValueError, match="the buffer is smaller"):
+        kernel(np.zeros((2, BINS + 2)), buffer, *encoding.plan)
 
 
 def test_an_observation_of_the_wrong_size_is_refused():

@@ -1,4 +1,4 @@
-"""A controller without torch: rows and batches agree, files are trusted only when whole."""
+"""Controllers without torch: rows and batches agree, damaged files are refused."""
 
 import json
 import re
@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from blendctl.controllers import (
@@ -60,7 +61,7 @@ def test_tanh_is_tanh():
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (5, 3, 2), (150, 256, 256, 2), (7, 64, 33, 17, 4)])
-def test_a_row_and_a_batch_give_the_same(sizes):
+def test_a_row_and_a_batch_agree(sizes):
     network = dense(*sizes)
     rows = np.random.default_rng(1).normal(size=(9, sizes[0])).astype(np.float32)
     batch = network.batch(rows)
@@ -84,7 +85,7 @@ def test_every_method_takes_one_row_or_a_batch():
         assert np.ndim(reward) == np.ndim(cost) == np.ndim(c.value(row)) == 0
 
 
-def test_noise_has_the_policys_spread_and_comes_from_the_given_generator():
+def test_noise_has_the_policys_standard_deviation_and_uses_the_generator():
     c = controller()
     still = Dense((np.zeros((6, 2), np.float32),), (np.zeros(2, np.float32),))
     c = replace(c, actor=still)
@@ -133,15 +134,13 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
     save_file({"x": np.zeros(3)}, bad)
     with pytest.raises(FileFormatError, match="no blendctl controller"):
         read_controller(bad)
-    with pytest.raises(FileFormatError, match="is no file"):
+    with pytest.raises(FileFormatError, match="is not a file"):
         read_controller(tmp_path / "missing.safetensors")
 
 
 def test_a_file_with_missing_infinite_or_misshapen_weights_is_refused(tmp_path):
     path = tmp_path / "c.safetensors"
     write_controller(controller(), path)
-    from safetensors import safe_open
-
     with safe_open(str(path), framework="numpy") as file:
         header = file.metadata()
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -150,6 +149,12 @@ def test_a_file_with_missing_infinite_or_misshapen_weights_is_refused(tmp_path):
         {"actor.0.weight": np.zeros((5, 33), np.float32)},
         {"critic.2.weight": np.zeros((33, 2), np.float32), "critic.2.bias": np.zeros(2, np.float32)},
         {"context.scale": np.zeros(3, np.float32)},
+        {"context.shift": np.zeros((4, 1), np.float32)},
+        {"context.0.weight": np.zeros((11, 17), np.float32)},
+        {"log_std": np.zeros(3, np.float32)},
+        {"log_std": np.full(2, 100.0, np.float32)},
+        {"actor.1.weight": np.zeros((33, 0), np.float32), "actor.1.bias": np.zeros(0, np.float32)},
+        {"actor.0.weight": np.zeros(6, np.float32)},
     ):
         save_file(tensors | change, path, metadata=header)
         with pytest.raises(FileFormatError, match="damaged"):
@@ -164,7 +169,79 @@ def test_a_file_with_missing_infinite_or_misshapen_weights_is_refused(tmp_path):
         read_controller(path)
 
 
-def test_an_unknown_name_is_told_what_there_is():
+HUGE = 10**30
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": 3},
+        {"card": [1]},
+        {"encoding": None},
+        {"encoding": {"lidars": []}},
+        {"context": 3},
+        *(
+            {"context": bad}
+            for bad in (
+                {"horizons": [1, -10]},
+                {"horizons": [1, HUGE]},
+                {"horizons": [1, 10, 20]},
+                {"horizons": [1.0, 10]},
+                {"horizons": 2},
+                {"action_gains": []},
+                {"action_gains": [1.0]},
+                {"action_gains": [1.0, float("nan")]},
+                {"action_gains": ["1", "2"]},
+                {"action_gains": [1.0] * 3},
+                {"discount": 1.5},
+                {"discount": None},
+                {"encoding": identity_encoding(5).to_dict()},
+                {"encoding": identity_encoding(8).to_dict()},
+            )
+        ),
+    ],
+)
+def test_a_header_with_a_wrong_value_is_refused(change, tmp_path):
+    path = tmp_path / "c.safetensors"
+    write_controller(controller(), path)
+    with safe_open(str(path), framework="numpy") as file:
+        header = json.loads(file.metadata()["blendctl"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dict
+    if isinstance(change.get("context"), dict):
+        change = {"context": header["context"] | change["context"]}
+    save_file(tensors, path, metadata={"blendctl": json.dumps(header | change)})
+    with pytest.raises(FileFormatError, match="damaged"):
+        read_controller(path)
+
+
+def test_a_deeply_nested_header_is_refused(tmp_path):
+    path = tmp_path / "c.safetensors"
+    save_file({"x": np.zeros(3)}, path, metadata={"blendctl": "[" * 100_000})
+    with pytest.raises(FileFormatError, match="no blendctl controller"):
+        read_controller(path)
+
+
+def test_networks_that_do_not_fit_together_are_refused():
+    c = controller()
+    for change in (
+        {"actor": dense(5, 2)},
+        {"actor": dense(6, 3)},
+        {"critic": dense(6, 2)},
+        {"cost_critic": dense(7, 1)},
+        {"log_std": np.full(2, 1e6, np.float32)},
+        {"log_std": np.zeros((1, 2), np.float32)},
+        {"encoding": identity_encoding(7)},
+        {"context": replace(c.context, encoding=identity_encoding(8))},
+    ):
+        with pytest.raises(InputError):
+            replace(c, **change)
+    with pytest.raises(InputError, match=r"action has shape \(3,\)"):
+        c.context.row(np.zeros(6), np.zeros(3))
+    with pytest.raises(InputError, match="layer 1 of a network"):
+        Dense((np.zeros((2, 3), np.float32),) * 2, (np.zeros(3, np.float32),) * 2)
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones():
     with pytest.raises(InputError, match='no controller "PointGoal1/ppp"'):
         load("PointGoal1/ppp")
 

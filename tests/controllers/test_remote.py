@@ -1,4 +1,4 @@
-"""A controller elsewhere: asked within a deadline, behind a token, and never trusted."""
+"""Remote controllers: deadlines, tokens, and broken or hostile peers."""
 
 import os
 import socket
@@ -44,7 +44,7 @@ def serve(request):
 
 
 @pytest.mark.parametrize("kind", ["tcp", "unix"])
-def test_it_acts_and_predicts_as_it_would_here(serve, tmp_path, kind):
+def test_it_acts_and_predicts_as_the_local_controller(serve, tmp_path, kind):
     here = Predictive()
     _, address = serve(here, "tcp://127.0.0.1:0" if kind == "tcp" else f"unix:{tmp_path}/c.sock", token="open sesame")
     with RemoteController(address, token="open sesame", deadline=10.0) as there:
@@ -73,13 +73,13 @@ def test_a_wrong_token_is_refused(serve):
             RemoteController(address, token=token)
 
 
-def test_the_open_world_needs_a_token():
+def test_an_address_for_other_machines_needs_a_token():
     with pytest.raises(InputError, match="only with a token"):
         ControllerServer(Predictive(), "tcp://0.0.0.0:0")
     ControllerServer(Predictive(), "tcp://0.0.0.0:0", token="t").close()
 
 
-def test_an_address_in_use_is_told(tmp_path):
+def test_an_address_in_use_is_refused(tmp_path):
     for address in (f"unix:{tmp_path}/a.sock", "tcp://127.0.0.1:0"):
         with ControllerServer(as_controller(lambda o: [0.0]), address) as server:
             taken = str(server.address)
@@ -105,7 +105,7 @@ def test_a_late_answer_is_not_taken_for_a_later_one(serve):
         assert there.act(np.array([2.0])).tolist() == [2.0]
 
 
-def test_errors_of_the_controller_come_back_as_errors(serve):
+def test_errors_of_the_controller_are_raised_by_the_client(serve):
     def fails(observation):
         raise ZeroDivisionError("of course")
 
@@ -145,10 +145,10 @@ def test_a_blender_drives_on_when_a_remote_controller_dies(serve, tmp_path):
     remote.close()
 
 
-def test_nonsense_on_the_wire_hurts_nobody(serve):
+def test_malformed_frames_do_not_stop_the_server(serve):
     server, address = serve(Predictive(), token="t")
     host = Address.parse(address)
-    for nonsense in (
+    for malformed in (
         b"GET / HTTP/1.1\r\n\r\n",
         b"\x00\x00\x00\x01\xc1",
         b"\xff\xff\xff\xff",
@@ -156,7 +156,7 @@ def test_nonsense_on_the_wire_hurts_nobody(serve):
         b"",
     ):
         with socket.create_connection((host.host, host.port)) as connection:
-            connection.sendall(nonsense)
+            connection.sendall(malformed)
     with socket.create_connection((host.host, host.port)) as connection:
         channel = Channel(connection)
         channel.send({"op": "hello", "protocol": 99, "token": "t"})
@@ -177,6 +177,24 @@ def test_nonsense_on_the_wire_hurts_nobody(serve):
     with RemoteController(address, token="t", deadline=10.0) as there:
         assert there.act(np.zeros(3)).tolist() == [0.0, 1.0]
     del server
+
+
+@pytest.mark.parametrize("size", [-1, 0, 10**9, True, 2.0, "2", [2]])
+def test_a_server_that_announces_a_wrong_size_is_refused(size):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def pretend():
+            connection, _ = listener.accept()
+            with connection:
+                channel = Channel(connection)
+                channel.receive(until=time.monotonic() + 20)
+                channel.send({"protocol": 1, "name": "pretender", "action_size": size})
+
+        thread = threading.Thread(target=pretend)
+        thread.start()
+        with pytest.raises(WireError, match="announces action_size"):
+            RemoteController(f"tcp://127.0.0.1:{listener.getsockname()[1]}", deadline=20.0)
+        thread.join()
 
 
 @pytest.mark.parametrize("answer", [{"id": 1}, {"id": 1, "action": {"type": "<f8", "shape": [np.inf], "data": b""}}])
@@ -221,12 +239,12 @@ def test_arrays_survive_the_wire():
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1:80", "tcp://host", "tcp://host:port", "unix:", "http://x:1"])
-def test_addresses_that_are_none_are_told(text):
+def test_malformed_addresses_are_refused(text):
     with pytest.raises(InputError, match="tcp://HOST:PORT"):
         Address.parse(text)
 
 
-def test_an_address_where_nobody_is_is_told(tmp_path):
+def test_an_unreachable_address_is_reported(tmp_path):
     with pytest.raises(WireError, match="cannot be reached"):
         RemoteController(f"unix:{tmp_path}/nobody.sock")
     with pytest.raises(InputError, match="deadline"):
@@ -235,17 +253,8 @@ def test_an_address_where_nobody_is_is_told(tmp_path):
 
 def test_the_command_serves_another_process(tmp_path):
     environment = os.environ | {"BLENDCTL_TOKEN": "secret"}
-    command = [
-        sys.executable,
-        "-m",
-        "blendctl",
-        "serve",
-        "stop",
-        "--world",
-        "PointGoal1",
-        "--address",
-        f"unix:{tmp_path}/s",
-    ]
+    options = ["serve", "stop", "--world", "PointGoal1", "--address", f"unix:{tmp_path}/s"]
+    command = [sys.executable, "-m", "blendctl", *options]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout.readline() == f"serving stop at unix:{tmp_path}/s\n"

@@ -1,4 +1,4 @@
-"""Policies trained elsewhere: OmniSafe checkpoints and stable-baselines3 archives, as plain weights."""
+"""Read policies of other libraries as plain weights: OmniSafe checkpoints and stable-baselines3 archives."""
 
 from __future__ import annotations
 
@@ -8,18 +8,23 @@ import re
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from blendctl.controllers.torch_zip import read_torch_zip
+from blendctl.controllers.torch_zip import LARGEST, read_torch_zip
 from blendctl.errors import FileFormatError, InputError
 
 __all__ = ["GaussianPolicy", "read_omnisafe", "read_sb3"]
 
 FloatArray = NDArray[np.float64]
+Layers = tuple[tuple[FloatArray, FloatArray], ...]  # weights (inputs, outputs) and biases (outputs,)
+
+LARGEST_TEXT = 1 << 24  # bytes of a JSON part
+LARGEST_LOG_STD = 20.0
 
 ACTIVATIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "tanh": np.tanh,
@@ -32,15 +37,15 @@ ACTIVATIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
 
 @dataclass(frozen=True)
 class GaussianPolicy:
-    """A Gaussian policy: a network gives the mean, a vector the spread; observations may be standardised."""
+    """A Gaussian policy: a network computes the mean, a vector holds the log standard deviation."""
 
     name: str
-    layers: tuple[tuple[FloatArray, FloatArray], ...]  # (inputs, outputs) and (outputs,) each
+    layers: Layers
     activation: str  # between the layers
     log_std: FloatArray  # (action_size,)
     shift: FloatArray | float = 0.0  # (observation_size,) subtracted from observations
-    scale: FloatArray | float = 1.0  # (observation_size,) that they are divided by
-    clip: float = np.inf  # ... and clipped to
+    scale: FloatArray | float = 1.0  # (observation_size,) divisor of observations
+    clip: float = np.inf  # limit of the standardised observations
     low: float = -1.0
     high: float = 1.0
 
@@ -57,16 +62,16 @@ class GaussianPolicy:
         return int(self.log_std.size)
 
     def act(self, observation: ArrayLike, rng: np.random.Generator | None = None) -> FloatArray:
-        """Give the action for one observation or a batch: the mean, or with `rng` a draw."""
+        """Return the action for one observation or a batch: the mean, or with `rng` a sample."""
         x = np.asarray(observation, np.float64)
         if x.shape[-1:] != (self.observation_size,):
             raise InputError(
                 f"observation has shape {x.shape}; {self.name} takes ({self.observation_size},) or a batch of it"
             )
         x = np.clip((x - self.shift) / self.scale, -self.clip, self.clip)
-        act = ACTIVATIONS[self.activation]
+        activate = ACTIVATIONS[self.activation]
         for weight, bias in self.layers[:-1]:
-            x = act(x @ weight + bias)
+            x = activate(x @ weight + bias)
         mean = x @ self.layers[-1][0] + self.layers[-1][1]
         if rng is not None:
             mean = mean + np.exp(self.log_std) * rng.standard_normal(mean.shape)
@@ -76,31 +81,37 @@ class GaussianPolicy:
 def read_omnisafe(path: str | Path, *, activation: str | None = None) -> GaussianPolicy:
     """Read an OmniSafe checkpoint (`torch_save/epoch-N.pt`): its Gaussian actor and its normaliser.
 
-    The activation comes from the run's config.json if it lies where OmniSafe puts it, else it is tanh.
+    The activation is that of the run's config.json if OmniSafe's file is at its place, otherwise tanh.
     """
     path = Path(path)
-    found = read_torch_zip(path)
-    actor = found.get("pi")
+    checkpoint = read_torch_zip(path)
+    actor = checkpoint.get("pi")
     if not isinstance(actor, Mapping):
         raise FileFormatError(
-            f'{path} is no OmniSafe checkpoint: it has no actor "pi", but: {", ".join(map(str, found))}'
+            f'{path} is not an OmniSafe checkpoint: it has no actor "pi", but: {", ".join(map(str, checkpoint))}'
         )
-    if "log_std" not in actor or not any(key.startswith("mean.") for key in actor):
+    if "log_std" not in actor or not any(str(key).startswith("mean.") for key in actor):
         raise FileFormatError(
-            f"{path} holds an actor that is not OmniSafe's Gaussian one (PPO, TRPO, CPO and their kin); "
-            f"its parts: {', '.join(actor)}"
+            f"{path} holds an actor that is not OmniSafe's Gaussian one (PPO, TRPO, CPO and related); "
+            f"its parts: {', '.join(map(str, actor))}"
         )
-    chosen = activation or _omnisafe_activation(path)
-    layers = _layers(actor, "mean", path)
-    more: dict[str, Any] = {}
-    normaliser = found.get("obs_normalizer")
-    if isinstance(normaliser, Mapping) and int(normaliser["_count"]) > 1:
-        more = {
-            "shift": np.asarray(normaliser["_mean"], np.float64),
-            "scale": np.maximum(np.asarray(normaliser["_std"], np.float64), 1e-8),
-            "clip": float(np.asarray(normaliser["_clip"]).ravel()[0]),
-        }
-    return _policy(path, layers, chosen, actor["log_std"], more)
+    activation = activation or _omnisafe_activation(path)
+    try:
+        layers = _layers(actor, "mean")
+        standardise: dict[str, Any] = {}
+        normaliser = checkpoint.get("obs_normalizer")
+        if isinstance(normaliser, Mapping) and int(normaliser["_count"]) > 1:
+            size = layers[0][0].shape[:1]
+            standardise = {
+                "shift": _array(normaliser["_mean"], size),
+                "scale": np.maximum(_array(normaliser["_std"], size), 1e-8),
+                "clip": float(np.asarray(normaliser["_clip"]).ravel()[0]),
+            }
+            if not standardise["clip"] > 0.0:
+                raise ValueError(f"the normaliser clips to {standardise['clip']}")
+        return _policy(path, layers, activation, actor["log_std"], **standardise)
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+        raise FileFormatError(f"{path} is damaged: {error}") from None
 
 
 def _omnisafe_activation(path: Path) -> str:
@@ -109,75 +120,73 @@ def _omnisafe_activation(path: Path) -> str:
         return "tanh"
     try:
         return str(json.loads(config.read_text())["model_cfgs"]["actor"]["activation"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise FileFormatError(f"{config} does not tell the actor's activation: {error!r}") from None
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise FileFormatError(f"{config} does not name the actor's activation: {error!r}") from None
 
 
 def read_sb3(path: str | Path, *, activation: str | None = None) -> GaussianPolicy:
     """Read the actor of a stable-baselines3 archive (.zip): PPO, A2C, TRPO with an MlpPolicy and continuous actions.
 
-    Only weights and plain text are read: nothing in the archive is unpickled. Other models: load them with
-    stable-baselines3 yourself and pass the model, which blendctl takes as it is.
+    Only weights and plain text are read; nothing in the archive is unpickled. For other models, load them with
+    stable-baselines3 and pass the model itself.
     """
     path = Path(path)
     try:
         with zipfile.ZipFile(path) as archive:
+            sizes = {item.filename: item.file_size for item in archive.infolist()}
+            if sizes.get("policy.pth", 0) > LARGEST or sizes.get("data", 0) > LARGEST_TEXT:
+                raise ValueError("it unpacks to more than is allowed")
             weights = read_torch_zip(io.BytesIO(archive.read("policy.pth")))
-            told = json.loads(archive.read("data")) if "data" in archive.namelist() else {}
-    except (zipfile.BadZipFile, KeyError, OSError, ValueError) as error:
-        raise FileFormatError(f"{path} is no stable-baselines3 archive: {error}") from None
+            settings = json.loads(archive.read("data")) if "data" in sizes else {}
+    except (zipfile.BadZipFile, KeyError, OSError, ValueError, RecursionError) as error:
+        raise FileFormatError(f"{path} is not a stable-baselines3 archive: {error}") from None
     if "action_net.weight" not in weights or "log_std" not in weights:
         raise FileFormatError(
             f"{path} holds no Gaussian actor with an MlpPolicy (PPO, A2C, TRPO); load it with stable-baselines3 "
             "and pass the model"
         )
-    prefix = "mlp_extractor.policy_net"
-    hidden = _layers(weights, prefix, path) if any(k.startswith(prefix) for k in weights) else ()
-    head = (_matrix(weights["action_net.weight"], path), np.asarray(weights["action_net.bias"], np.float64))
-    return _policy(path, (*hidden, head), activation or _sb3_activation(told), weights["log_std"], {})
+    try:
+        layers = (*_layers(weights, "mlp_extractor.policy_net"), _layer(weights, "action_net"))
+        return _policy(path, layers, activation or _sb3_activation(settings), weights["log_std"])
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise FileFormatError(f"{path} is damaged: {error}") from None
 
 
-def _sb3_activation(told: Mapping[str, Any]) -> str:
-    kwargs = told.get("policy_kwargs")
+def _sb3_activation(settings: Any) -> str:
+    kwargs = settings.get("policy_kwargs") if isinstance(settings, Mapping) else None
     text = json.dumps({k: v for k, v in kwargs.items() if k != ":serialized:"}) if isinstance(kwargs, Mapping) else ""
     named = re.search(r"activation\.(\w+)", text)
     return named.group(1).lower() if named else "tanh"
 
 
-def _layers(weights: Mapping[str, Any], prefix: str, path: Path) -> tuple[tuple[FloatArray, FloatArray], ...]:
-    found = (re.fullmatch(re.escape(prefix) + r"\.(\d+)\.weight", key) for key in weights)
-    numbers = sorted(int(match.group(1)) for match in found if match)
-    return tuple(
-        (
-            _matrix(weights[f"{prefix}.{i}.weight"], path),
-            np.asarray(weights[f"{prefix}.{i}.bias"], np.float64),
-        )
-        for i in numbers
-    )
+def _layers(weights: Mapping[Any, Any], prefix: str) -> Layers:
+    """Return the dense layers under "prefix.0", "prefix.2" and so on, in their order."""
+    matches = (re.fullmatch(re.escape(prefix) + r"\.(\d{1,6})\.weight", str(key)) for key in weights)
+    return tuple(_layer(weights, f"{prefix}.{i}") for i in sorted(int(match.group(1)) for match in matches if match))
 
 
-def _matrix(weight: Any, path: Path) -> FloatArray:
-    matrix = np.asarray(weight, np.float64)
-    if matrix.ndim != 2:
-        raise FileFormatError(f"{path} has a layer of shape {matrix.shape}; only dense layers can be read")
-    return np.ascontiguousarray(matrix.T)
+def _layer(weights: Mapping[Any, Any], name: str) -> tuple[FloatArray, FloatArray]:
+    matrix = _array(weights[f"{name}.weight"])
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise ValueError(f"layer {name} has shape {matrix.shape}; only dense layers can be read")
+    return np.ascontiguousarray(matrix.T), _array(weights[f"{name}.bias"], matrix.shape[:1])
 
 
-def _policy(
-    path: Path,
-    layers: tuple[tuple[FloatArray, FloatArray], ...],
-    activation: str,
-    log_std: Any,
-    more: dict[str, Any],
-) -> GaussianPolicy:
+def _array(value: Any, shape: tuple[int, ...] | None = None) -> FloatArray:
+    """Return finite numbers as float64, of a shape if one is required."""
+    array = np.asarray(value, np.float64)
+    if (shape is not None and array.shape != shape) or not np.isfinite(array).all():
+        raise ValueError(f"an array of shape {array.shape} does not fit its layer, or is not finite")
+    return array
+
+
+def _policy(path: Path, layers: Layers, activation: str, log_std: Any, **standardise: Any) -> GaussianPolicy:
     if activation not in ACTIVATIONS:
         raise FileFormatError(f'{path} uses the activation "{activation}"; allowed: {", ".join(ACTIVATIONS)}')
-    sizes = [layers[0][0].shape[0], *(w.shape[1] for w, _ in layers)] if layers else []
-    fits = all(
-        w.shape == (a, b) and bias.shape == (b,) for (w, bias), a, b in zip(layers, sizes, sizes[1:], strict=False)
-    )
-    spread = np.asarray(log_std, np.float64).ravel()
-    finite = all(np.isfinite(part).all() for layer in layers for part in layer) and np.isfinite(spread).all()
-    if not layers or not fits or not finite or spread.size != sizes[-1]:
-        raise FileFormatError(f"{path} is damaged: its layers do not fit together or are not finite")
-    return GaussianPolicy(path.stem, layers, activation, spread, **more)
+    sizes = [weight.shape for weight, _ in layers]
+    if not layers or any(before[1] != after[0] for before, after in pairwise(sizes)):
+        raise ValueError(f"its layers {sizes} do not fit together")
+    spread = _array(np.ravel(log_std), (sizes[-1][1],))
+    if np.abs(spread).max() > LARGEST_LOG_STD:
+        raise ValueError(f"log_std must lie within {LARGEST_LOG_STD:g}")
+    return GaussianPolicy(path.stem, layers, activation, spread, **standardise)

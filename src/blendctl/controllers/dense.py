@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl.compiled import compiled
+from blendctl.errors import InputError
 
 __all__ = ["Dense"]
 
@@ -18,16 +19,26 @@ Array = NDArray[np.float32]
 class Dense:
     """A network of affine layers with tanh between them.
 
-    Weights are stored as (inputs, outputs), so that a row of a layer is what one input adds to its outputs.
+    Weights are stored as (inputs, outputs): a row holds the weights of one input.
     """
 
     weights: tuple[Array, ...]  # (inputs, outputs) each
     biases: tuple[Array, ...]  # (outputs,) each
-    flat: Array = field(init=False, repr=False)  # all layers one after another
+    flat: Array = field(init=False, repr=False)  # weights and biases of all layers, concatenated
     sizes: NDArray[np.int64] = field(init=False)  # (layers + 1,)
 
     def __post_init__(self) -> None:
-        # The kernel takes one flat vector: one signature serves every network, and a call stays cheap.
+        if not self.weights or len(self.weights) != len(self.biases):
+            raise InputError(f"a network has {len(self.weights)} weights and {len(self.biases)} biases")
+        size = self.weights[0].shape[0]
+        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            if weight.ndim != 2 or 0 in weight.shape or weight.shape[0] != size or bias.shape != weight.shape[1:]:
+                raise InputError(
+                    f"layer {layer} of a network has weights {weight.shape} and biases {bias.shape}; "
+                    f"expected ({size}, outputs) and (outputs,)"
+                )
+            size = weight.shape[1]
+        # The kernel takes one flat vector, so that one signature fits every network.
         parts = [part.ravel() for pair in zip(self.weights, self.biases, strict=True) for part in pair]
         object.__setattr__(self, "flat", np.concatenate(parts).astype(np.float32))
         sizes = [self.weights[0].shape[0], *(w.shape[1] for w in self.weights)]
@@ -44,11 +55,11 @@ class Dense:
         return int(self.weights[-1].shape[1])
 
     def row(self, inputs: Array) -> Array:
-        """Give the outputs (outputs,) for one row of inputs (inputs,)."""
+        """Return the outputs (outputs,) for one row of inputs (inputs,)."""
         return run_row(inputs, self.flat, self.sizes)
 
     def batch(self, inputs: Array) -> Array:
-        """Give the outputs (n, outputs) for a batch of inputs (n, inputs)."""
+        """Return the outputs (n, outputs) for a batch of inputs (n, inputs)."""
         hidden = inputs
         for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             hidden = hidden @ weight
@@ -60,14 +71,14 @@ class Dense:
 
 @compiled
 def run_row(inputs: Array, flat: Array, sizes: NDArray[np.int64]) -> Array:
-    """Run one row through the network whose layers lie one after another in `flat`."""
+    """Run one row through the network whose layers are concatenated in `flat`."""
     x = inputs
     at = 0
     layers = len(sizes) - 1
     for layer in range(layers):
         n, m = sizes[layer], sizes[layer + 1]
         y = flat[at + n * m : at + n * m + m].copy()
-        # Four inputs a pass: the sums stay in cache, the inner loop runs over neighbours and vectorises.
+        # Four inputs per pass: the sums stay in cache, and the inner loop vectorises.
         whole = n - n % 4
         for i in range(0, whole, 4):
             a, b, c, d = x[i], x[i + 1], x[i + 2], x[i + 3]
@@ -89,10 +100,10 @@ def run_row(inputs: Array, flat: Array, sizes: NDArray[np.int64]) -> Array:
 
 @compiled
 def fast_tanh(x: np.float32) -> np.float32:
-    """Give tanh to 5e-7, in arithmetic that vectorises.
+    """Compute tanh with an error below 5e-7, in arithmetic that vectorises.
 
-    Lambert's continued fraction at a quarter of the argument, then twice tanh 2u = 2 t / (1 + t^2).
-    Beyond 9 tanh is 1 in single precision.
+    Evaluate Lambert's continued fraction at a quarter of the argument, then apply tanh 2u = 2 t / (1 + t^2) twice.
+    Beyond 9, tanh is 1 in single precision.
     """
     u = min(max(x, np.float32(-9.0)), np.float32(9.0)) * np.float32(0.25)
     z = u * u

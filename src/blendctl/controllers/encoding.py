@@ -1,11 +1,11 @@
-"""What a network sees: the encoding that turns a raw observation into a network's input.
+"""The encoding of a raw observation as the input of a network.
 
-The raw lidar of Safety Gym hides what matters most. A hazard's edge lies between the readings 0.92 and
-0.94, and direction is smeared over three bins. Both can be undone: an object at distance d and angle
-(b + f) * w gives s = 1 - d/3 to bin b, f*s to bin b+1 and (1-f)*s to bin b-1, so from the largest bin and its
-two neighbours distance and angle come back exactly, unless a second object overwrites a neighbour; then they
-still bound f from both sides. An `Encoding` says which of these views a network gets. It is plain data,
-saved beside the weights, so that a loaded network always sees what it was trained on.
+The raw lidar of Safety Gym is a poor network input: the edge of a hazard lies between the readings 0.92 and
+0.94, and an object's direction is spread over three bins. Both can be decoded: an object at distance d and angle
+(b + f) * w adds s = 1 - d/3 to bin b, f*s to bin b+1 and (1-f)*s to bin b-1. So the largest bin and its two
+neighbours determine distance and angle exactly, unless a second object overwrites a neighbour; then the neighbours
+bound f from both sides. An `Encoding` selects which of these features a network gets. It is plain data, saved with
+the weights, so that a loaded network gets the inputs that it was trained on.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from blendctl.compiled import compiled
+from blendctl.controllers.number_checks import check_real, check_whole
 from blendctl.errors import FileFormatError, InputError
 
 __all__ = ["Encoding", "Lidar", "MarginAhead", "identity_encoding"]
 
-ROBOT_CLIP = 5.0  # scaled robot readings beyond this say "an impact", no more
-OBJECT_VIEWS = 6  # x, y, distance, cosine, sine, ambiguity of the angle
-PAIR_VIEWS = 7  # x, y, distance, cosine, sine of the line between two objects, and its angle to the line of sight
+ROBOT_CLIP = 5.0  # scaled robot readings are clipped to this
+LARGEST_SIZE = 1 << 16  # entries of an observation, and of a network's input
+OBJECT_FEATURES = 6  # x, y, distance, cosine, sine, ambiguity of the angle
+PAIR_FEATURES = 7  # x, y, distance, cosine, sine of the line between two objects, and its angle to the line of sight
 
 
 @dataclass(frozen=True)
@@ -32,11 +34,11 @@ class Lidar:
 
     Parameters
     ----------
-    kind: what it sees, e.g. "hazards".
+    kind: the objects that it senses, e.g. "hazards".
     start: index of its first bin in the observation.
     bins: number of bins around the robot.
     objects: how many of the nearest objects to decode (0: none).
-    radius: distance (m) from an object's centre at which something happens: a cost, a goal.
+    radius: distance (m) from an object's centre at which a cost or a goal begins.
     """
 
     kind: str
@@ -45,16 +47,28 @@ class Lidar:
     objects: int = 1
     radius: float = 0.2
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.kind, str):
+            raise InputError(f"kind must be a name, actually: {type(self.kind).__name__}")
+        check_whole(self.start, "start", low=0, high=LARGEST_SIZE)
+        check_whole(self.bins, "bins", low=4, high=LARGEST_SIZE)
+        check_whole(self.objects, "objects", low=0, high=self.bins)
+        check_real(self.radius, "radius", low=0.0)
+
 
 @dataclass(frozen=True)
 class MarginAhead:
-    """A margin to each decoded object's radius, `time` seconds ahead at the present velocity.
+    """The margin to each decoded object's radius, `time` seconds ahead at the present velocity.
 
-    The view is clip((radius - distance) / width, -1, 1), once for each bound of the object's angle.
+    The feature is clip((radius - distance) / width, -1, 1), once for each bound of the object's angle.
     """
 
     time: float
     width: float
+
+    def __post_init__(self) -> None:
+        check_real(self.time, "time", low=0.0)
+        check_real(self.width, "width", low=1e-9)
 
 
 @dataclass(frozen=True)
@@ -72,39 +86,48 @@ class Encoding:
     """
 
     observation_size: int
-    robot_scale: tuple[float, ...]  # gain of each entry that belongs to no lidar, in order
+    robot_scale: tuple[float, ...]  # gain of each entry outside of the lidars, in order
     lidars: tuple[Lidar, ...] = ()
-    pairs: tuple[tuple[int, int], ...] = ()  # (from, to): lidars whose nearest objects are related to each other
+    pairs: tuple[tuple[int, int], ...] = ()  # (from, to): lidars whose nearest objects are compared
     ahead: tuple[MarginAhead, ...] = ()
-    near: bool = True  # add clip((l - 0.85) * 10, 0, 2): the last 45 cm of the lidar, enlarged
+    near: bool = True  # add clip((l - 0.85) * 10, 0, 2): the nearest 45 cm, magnified
     velocity: int = -1  # index of forward and sideways velocity (m/s); -1: none
     max_distance: float = 3.0  # where the lidar reads 0 (m)
-    size: int = field(init=False)  # number of inputs that a network with this encoding has
-    plan: tuple[Any, ...] = field(init=False, repr=False, compare=False)  # the encoding as the kernel takes it
+    size: int = field(init=False)  # inputs of a network with this encoding
+    plan: tuple[Any, ...] = field(init=False, repr=False, compare=False)  # arguments of the kernel `encode`
 
     def __post_init__(self) -> None:
+        check_whole(self.observation_size, "observation_size", low=1, high=LARGEST_SIZE)
+        check_whole(self.velocity, "velocity", low=-1, high=self.observation_size - 2)
+        check_real(self.max_distance, "max_distance", low=1e-9)
+        if not isinstance(self.near, bool):
+            raise InputError(f"near must be true or false, actually: {type(self.near).__name__}")
+        for gain in self.robot_scale:
+            check_real(gain, "robot_scale")
         covered = np.zeros(self.observation_size, np.int64)
         for lidar in self.lidars:
-            if lidar.start < 0 or lidar.start + lidar.bins > self.observation_size or lidar.bins < 4:
+            if lidar.start + lidar.bins > self.observation_size:
                 raise InputError(
                     f"lidar {lidar.kind!r} covers entries {lidar.start} to {lidar.start + lidar.bins}; "
-                    f"allowed: at least 4 bins, inside an observation of {self.observation_size}"
+                    f"the observation has {self.observation_size}"
                 )
             covered[lidar.start : lidar.start + lidar.bins] += 1
         if covered.max(initial=0) > 1:
-            raise InputError("two lidars share entries of the observation; give each its own range")
+            raise InputError("two lidars share entries of the observation; their ranges must not overlap")
         robot = np.flatnonzero(covered == 0)
         if len(robot) != len(self.robot_scale):
             raise InputError(
                 f"robot_scale has {len(self.robot_scale)} gains, but {len(robot)} of {self.observation_size} "
-                "entries belong to no lidar; give one gain for each of these"
+                "entries are outside of the lidars; each of these needs one gain"
             )
-        if any(not 0 <= i < len(self.lidars) or self.lidars[i].objects < 1 for pair in self.pairs for i in pair):
-            raise InputError(f"pairs {self.pairs} must name lidars (0 to {len(self.lidars) - 1}) that decode an object")
-        if self.velocity + 2 > self.observation_size:
-            raise InputError(f"velocity index {self.velocity} lies outside an observation of {self.observation_size}")
+        for index in (index for pair in self.pairs for index in pair):
+            check_whole(index, "an entry of pairs", low=0, high=len(self.lidars) - 1)
+            if self.lidars[index].objects < 1:
+                raise InputError(f"a pair uses lidar {index}, which decodes no object; set its objects to at least 1")
         rings = sum(r.bins * (2 if self.near else 1) for r in self.lidars)
-        objects = sum(r.objects for r in self.lidars) * (OBJECT_VIEWS + 2 * len(self.ahead))
+        objects = sum(r.objects for r in self.lidars) * (OBJECT_FEATURES + 2 * len(self.ahead))
+        size = len(robot) + rings + objects + PAIR_FEATURES * len(self.pairs)
+        check_whole(size, "the number of network inputs", low=1, high=LARGEST_SIZE)
         plan = (
             robot,
             np.array(self.robot_scale, np.float64),
@@ -112,12 +135,12 @@ class Encoding:
             np.array([r.radius for r in self.lidars], np.float64),
             np.array(self.pairs, np.int64).reshape(-1, 2),
             np.array([[a.time, a.width] for a in self.ahead], np.float64).reshape(-1, 2),
-            bool(self.near),
+            self.near,
             int(self.velocity),
             float(self.max_distance),
         )
         object.__setattr__(self, "plan", plan)
-        object.__setattr__(self, "size", len(robot) + rings + objects + PAIR_VIEWS * len(self.pairs))
+        object.__setattr__(self, "size", size)
 
     def __call__(self, observations: ArrayLike) -> NDArray[np.float32]:
         """Encode one row (observation_size,) or a batch (n, observation_size)."""
@@ -132,7 +155,7 @@ class Encoding:
         return out[0] if raw.ndim == 1 else out
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the encoding as plain JSON data."""
+        """Return the encoding as plain JSON data."""
         data = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
         data["lidars"] = [asdict(ring) for ring in self.lidars]
         data["ahead"] = [asdict(view) for view in self.ahead]
@@ -140,26 +163,24 @@ class Encoding:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Encoding:
-        """Rebuild an encoding from `to_dict`; refuse anything else."""
+        """Build an encoding from `to_dict()`; raise FileFormatError for anything else."""
         try:
             known = {f.name for f in fields(cls) if f.init}
             if set(data) != known:
                 raise ValueError(f"fields {sorted(set(data) ^ known)} are missing or unknown")
-            return cls(
-                **data
-                | {
-                    "robot_scale": tuple(float(g) for g in data["robot_scale"]),
-                    "lidars": tuple(Lidar(**ring) for ring in data["lidars"]),
-                    "pairs": tuple((int(a), int(b)) for a, b in data["pairs"]),
-                    "ahead": tuple(MarginAhead(**a) for a in data["ahead"]),
-                }
-            )
+            parsed = {
+                "robot_scale": tuple(data["robot_scale"]),
+                "lidars": tuple(Lidar(**lidar) for lidar in data["lidars"]),
+                "pairs": tuple((a, b) for a, b in data["pairs"]),
+                "ahead": tuple(MarginAhead(**margin) for margin in data["ahead"]),
+            }
+            return cls(**data | parsed)
         except (TypeError, ValueError, KeyError) as error:
             raise FileFormatError(f"the encoding cannot be read: {error}") from error
 
 
 def identity_encoding(observation_size: int) -> Encoding:
-    """Give the encoding that passes the observation on as it is (clipped at ±5)."""
+    """Return the encoding that copies the observation, clipped to ±5."""
     return Encoding(observation_size, robot_scale=(1.0,) * observation_size)
 
 
@@ -167,8 +188,8 @@ def identity_encoding(observation_size: int) -> Encoding:
 def encode(
     raw: NDArray[np.float64],  # (n, observation_size)
     out: NDArray[np.float32],  # (n, size)
-    robot: NDArray[np.int64],
-    gains: NDArray[np.float64],
+    robot: NDArray[np.int64],  # (readings,) indices outside of the lidars
+    gains: NDArray[np.float64],  # (readings,)
     rings: NDArray[np.int64],  # (lidars, 3): start, bins, objects
     radii: NDArray[np.float64],  # (lidars,)
     pairs: NDArray[np.int64],  # (pairs, 2)
@@ -177,7 +198,12 @@ def encode(
     velocity: int,
     max_distance: float,
 ) -> None:
-    """Write the encoded rows to `out`."""
+    """Write the encoded rows to `out`; raise ValueError if they do not fit."""
+    size = len(robot) + PAIR_FEATURES * len(pairs)
+    for ring in range(len(rings)):
+        size += rings[ring, 1] * (2 if near else 1) + rings[ring, 2] * (OBJECT_FEATURES + 2 * len(ahead))
+    if out.shape[0] < raw.shape[0] or out.shape[1] < size:
+        raise ValueError("the buffer is smaller than the encoded observations")
     nearest = np.zeros((len(rings), 2))  # x, y of each ring's nearest object (m, robot's frame)
     for row in range(len(raw)):
         at = 0
@@ -201,7 +227,7 @@ def encode(
                 peak, reading = 0, -1.0
                 for k in range(bins):
                     apart = abs(k - first)
-                    # A second object is looked for away from the first one's three bins.
+                    # The second object is searched outside of the first one's three bins.
                     if first >= 0 and min(apart, bins - apart) <= 1:
                         continue
                     if raw[row, start + k] > reading:
@@ -226,7 +252,7 @@ def encode(
                 out[row, at + 3] = cosine
                 out[row, at + 4] = sine
                 out[row, at + 5] = high - low
-                at += OBJECT_VIEWS
+                at += OBJECT_FEATURES
                 for bound in (low, high):
                     edge = (peak + bound) * angle_of_bin
                     px, py = distance * np.cos(edge), distance * np.sin(edge)
@@ -247,4 +273,4 @@ def encode(
             out[row, at + 4] = y / gap
             out[row, at + 5] = (x * nearest[a, 0] + y * nearest[a, 1]) / (gap * sight)
             out[row, at + 6] = (x * nearest[a, 1] - y * nearest[a, 0]) / (gap * sight)
-            at += PAIR_VIEWS
+            at += PAIR_FEATURES

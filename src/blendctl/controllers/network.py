@@ -1,4 +1,4 @@
-"""A trained controller run without torch: actor, critics and context networks."""
+"""A trained controller that runs without torch: actor, critics and context network."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ from numpy.typing import ArrayLike, NDArray
 from blendctl.compiled import compiled
 from blendctl.controllers.dense import Dense, run_row
 from blendctl.controllers.encoding import Encoding, encode
+from blendctl.controllers.number_checks import check_real, check_whole
 from blendctl.errors import InputError, StateError
 
 __all__ = ["NetworkController", "ContextNetwork"]
 
 Array = NDArray[np.float32]
+LARGEST_LOG_STD = 20.0
 
 
 @dataclass(frozen=True)
 class ContextNetwork:
-    """Predict reward and cost that an action brings, for the next step and for longer views.
+    """Predict reward and cost after an action, for the next step and for longer horizons.
 
-    Outputs come in pairs (reward, cost), one pair per horizon: sums over that many steps, discounted, where
-    the controller drives on after the action. Horizon 1 is the next step alone.
+    Outputs are pairs (reward, cost), one pair per horizon: discounted sums over that many steps if the controller
+    continues to drive after the action. Horizon 1 is the next step.
     """
 
     network: Dense  # inputs: encoding.size + action_size * len(action_gains)
     encoding: Encoding
-    action_gains: tuple[float, ...]  # each adds clip(action * gain, -1, 1): where small actions saturate, gain > 1
+    action_gains: tuple[float, ...]  # each adds clip(action * gain, -1, 1); > 1 where small actions saturate
     horizons: tuple[int, ...]
     discount: float
     scale: Array  # (2 * horizons,) standard deviation of each target
@@ -36,18 +38,43 @@ class ContextNetwork:
     gains: NDArray[np.float64] = field(init=False, repr=False)  # action_gains as an array
 
     def __post_init__(self) -> None:
+        for gain in self.action_gains:
+            check_real(gain, "an action gain", low=-1e6, high=1e6)
+        for horizon in self.horizons:
+            check_whole(horizon, "a horizon", low=1, high=1_000_000)
+        check_real(self.discount, "discount", low=0.0, high=1.0)
+        action_inputs = self.network.inputs - self.encoding.size
+        if not self.action_gains or action_inputs < 1 or action_inputs % len(self.action_gains):
+            raise InputError(
+                f"the context network has {self.network.inputs} inputs; expected {self.encoding.size} of the "
+                f"observation and {len(self.action_gains)} per entry of an action"
+            )
+        outputs = 2 * len(self.horizons)
+        if self.network.outputs != outputs or not self.scale.shape == self.shift.shape == (outputs,):
+            raise InputError(
+                f"the context network has {self.network.outputs} outputs, scale {self.scale.shape} and shift "
+                f"{self.shift.shape}; expected {outputs} for {len(self.horizons)} horizons"
+            )
         object.__setattr__(self, "gains", np.array(self.action_gains, np.float64))
 
+    @property
+    def action_size(self) -> int:
+        """Entries of an action."""
+        return (self.network.inputs - self.encoding.size) // len(self.action_gains)
+
     def __call__(self, observations: NDArray[np.float64], actions: NDArray[np.float64]) -> Array:
-        """Give (n, 2 * horizons) for observations (n, observation_size) and actions (n, action_size)."""
-        inputs = np.concatenate([self.encoding(observations), self.action_views(actions)], axis=1)
+        """Return (n, 2 * horizons) for observations (n, observation_size) and actions (n, action_size)."""
+        scaled = [np.clip(actions * gain, -1.0, 1.0).astype(np.float32) for gain in self.action_gains]
+        inputs = np.concatenate([self.encoding(observations), *scaled], axis=1)
         return np.asarray(self.network.batch(inputs) * self.scale + self.shift, np.float32)
 
     def row(self, observation: NDArray[np.float64], action: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give (2 * horizons,) for one observation and action: the same in one compiled call."""
+        """Return (2 * horizons,) for one observation and action, in one compiled call."""
         encoding = self.encoding
         if observation.shape != (encoding.observation_size,):
-            encoding(observation)  # says what is wrong
+            encoding(observation)  # raises the error
+        if action.shape != (self.action_size,):
+            raise InputError(f"action has shape {action.shape}; expected ({self.action_size},)")
         return predict_row(
             np.ascontiguousarray(observation).reshape(1, -1),
             np.ascontiguousarray(action),
@@ -60,18 +87,13 @@ class ContextNetwork:
             *encoding.plan,
         )
 
-    def action_views(self, actions: NDArray[np.float64]) -> Array:
-        """Give what the network sees of actions (n, action_size)."""
-        views = [np.clip(actions * gain, -1.0, 1.0) for gain in self.action_gains]
-        return np.concatenate(views, axis=1).astype(np.float32)
-
 
 @dataclass(frozen=True)
 class NetworkController:
-    """A trained stochastic controller with its critics and context networks.
+    """A trained stochastic controller with its critics and context network.
 
-    Every method takes one observation (observation_size,) or a batch (n, observation_size), and gives
-    one result or n of them.
+    Every method takes one observation (observation_size,) or a batch (n, observation_size), and returns
+    one result or n results.
     """
 
     name: str
@@ -85,6 +107,26 @@ class NetworkController:
     std: Array = field(init=False, repr=False)  # (action_size,)
 
     def __post_init__(self) -> None:
+        for name, network, outputs in (
+            ("actor", self.actor, self.log_std.size),
+            ("critic", self.critic, 1),
+            ("cost_critic", self.cost_critic, 1),
+        ):
+            if (network.inputs, network.outputs) != (self.encoding.size, outputs):
+                raise InputError(
+                    f"network {name!r} has {network.inputs} inputs and {network.outputs} outputs; "
+                    f"expected {self.encoding.size} and {outputs}"
+                )
+        if self.log_std.ndim != 1 or not (np.abs(self.log_std) <= LARGEST_LOG_STD).all():
+            raise InputError(f"log_std must be a vector of numbers from {-LARGEST_LOG_STD} to {LARGEST_LOG_STD}")
+        context = self.context
+        if context is not None and (
+            (context.encoding.observation_size, context.action_size) != (self.observation_size, self.action_size)
+        ):
+            raise InputError(
+                f"the context network takes observations of {context.encoding.observation_size} and actions of "
+                f"{context.action_size}; the actor has {self.observation_size} and {self.action_size}"
+            )
         object.__setattr__(self, "std", np.exp(self.log_std))
 
     @property
@@ -98,7 +140,7 @@ class NetworkController:
         return self.actor.outputs
 
     def act(self, observation: ArrayLike, rng: np.random.Generator | None = None) -> NDArray[np.float64]:
-        """Give the action, in [-1, 1]: the mean, or with `rng` a draw from the policy."""
+        """Return the action, in [-1, 1]: the mean, or with `rng` a sample from the policy."""
         inputs = self.encoding(observation)
         mean = self.actor.row(inputs) if inputs.ndim == 1 else self.actor.batch(inputs)
         action = mean.astype(np.float64)
@@ -107,11 +149,11 @@ class NetworkController:
         return np.minimum(np.maximum(action, -1.0), 1.0)
 
     def value(self, observation: ArrayLike) -> NDArray[np.float64]:
-        """Estimate the discounted return of driving on from here, a number or (n,)."""
+        """Estimate the discounted return of this controller from here, a number or (n,)."""
         return self._scalar(self.critic, observation)
 
     def cost_value(self, observation: ArrayLike) -> NDArray[np.float64]:
-        """Estimate the discounted cost of driving on from here, a number or (n,)."""
+        """Estimate the discounted cost of this controller from here, a number or (n,)."""
         return self._scalar(self.cost_critic, observation)
 
     def predict(
@@ -119,7 +161,7 @@ class NetworkController:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Predict (reward, cost) of an action, numbers or (n,) each.
 
-        `horizon` 1 is the next step; a longer one gives discounted sums when this controller drives on.
+        `horizon` 1 is the next step; a longer one predicts discounted sums while this controller drives.
         """
         context = self.context
         if context is None:
@@ -145,7 +187,7 @@ class NetworkController:
     def _scalar(self, network: Dense, observation: ArrayLike) -> NDArray[np.float64]:
         inputs = self.encoding(observation)
         if inputs.ndim == 1:
-            return network.row(inputs).astype(np.float64)[0]  # type: ignore[no-any-return]  # a number, as one row gives
+            return network.row(inputs).astype(np.float64)[0]  # type: ignore[no-any-return]  # a scalar, as for one row
         return network.batch(inputs)[:, 0].astype(np.float64)
 
 
@@ -169,7 +211,7 @@ def predict_row(
     velocity: int,
     max_distance: float,
 ) -> NDArray[np.float64]:
-    """Encode one observation and action, run the context network, and undo the standardisation."""
+    """Encode one observation and action, run the context network, and rescale its outputs."""
     inputs = np.empty((1, sizes[0]), np.float32)
     encode(raw, inputs, robot, robot_gains, rings, radii, pairs, ahead, near, velocity, max_distance)
     at = size
