@@ -8,7 +8,7 @@ import pytest
 from blendctl.cli import main
 from blendctl.controllers import load
 from blendctl.controllers import zoo as zoo_module
-from blendctl.controllers.zoo import controller_file
+from blendctl.controllers.zoo import find_controller_file
 
 TINY = ["--steps", 400, "--worlds", 2, "--horizons", "1,2", "--passes", 1, "--threads", 1]
 
@@ -26,7 +26,7 @@ def files(folder):
 @pytest.fixture
 def zoo(tmp_path, monkeypatch):
     """A zoo with one controller in it, in the place of the one that ships, and a finished run beside it."""
-    shipped = controller_file("PointGoal1/ppo")
+    shipped = find_controller_file("PointGoal1/ppo")
     folder = tmp_path / "zoo"
     (folder / "PointGoal1").mkdir(parents=True)
     shutil.copy(shipped, folder / "PointGoal1" / "ppo.safetensors")

@@ -1,4 +1,4 @@
-"""Controllers from elsewhere behave as controllers: functions, models, TorchScript, ONNX, by name."""
+"""Adapters: functions, models, TorchScript and ONNX files act as controllers."""
 
 import builtins
 import importlib.util
@@ -10,7 +10,7 @@ import torch
 
 from blendctl.controllers import Controller
 from blendctl.controllers.adapters import OnnxController, ScriptController, act_rows, as_controller
-from blendctl.controllers.resolve import open_controller, short_name
+from blendctl.controllers.resolve import display_name, open_controller
 from blendctl.errors import FileFormatError, InputError, MissingExtraError
 
 AFFINE = Path(__file__).parent.parent / "data" / "affine.onnx"  # [o0 + o2 + 0.5, 2 o1 + o2 - 0.5]
@@ -37,7 +37,7 @@ def test_a_function_of_one_observation_serves_many_worlds():
     assert act_rows(many, rows, None).tolist() == act_rows(one, rows, None).tolist()
 
 
-def test_a_function_that_writes_into_its_observation_misleads_nobody():
+def test_a_function_that_writes_into_its_observation_affects_no_other_row():
     def careless(observation):
         observation -= 1.0
         return observation[:2]
@@ -55,7 +55,7 @@ def test_a_recurrent_model_is_refused():
         def predict(self, observation, deterministic):
             return np.zeros(2), None
 
-    with pytest.raises(InputError, match="Recurrent remembers what it saw"):
+    with pytest.raises(InputError, match="Recurrent is a recurrent policy"):
         as_controller(Recurrent())
 
 
@@ -69,14 +69,14 @@ def test_a_model_of_several_inputs_gets_its_dictionary():
     assert as_controller(Multi()).act({"speed": 3.0}).tolist() == [3.0]
 
 
-def test_a_controller_that_takes_no_batch_is_told():
+def test_a_controller_that_takes_no_batch_is_reported():
     class Single:
         name = "mine"
 
         def act(self, observation, rng=None):
             return np.zeros(2)
 
-    with pytest.raises(InputError, match=r"mine gave actions of shape \(2,\) for 4 observations"):
+    with pytest.raises(InputError, match=r"mine returned actions of shape \(2,\) for 4 observations"):
         act_rows(Single(), np.zeros((4, 3)), None)
 
 
@@ -106,17 +106,17 @@ def test_onnx_models_drive():
     assert controller.act(np.zeros((4, 3))).tolist() == [[0.5, -0.5]] * 4
 
 
-def test_files_that_are_no_models_are_told(tmp_path):
+def test_files_that_are_not_models_are_refused(tmp_path):
     (tmp_path / "bad.onnx").write_bytes(b"no")
     (tmp_path / "bad.pt").write_bytes(b"no")
     if importlib.util.find_spec("onnxruntime"):
-        with pytest.raises(FileFormatError, match="no ONNX model"):
+        with pytest.raises(FileFormatError, match="not an ONNX model"):
             OnnxController(tmp_path / "bad.onnx")
-    with pytest.raises(FileFormatError, match="no TorchScript"):
+    with pytest.raises(FileFormatError, match="not a TorchScript"):
         ScriptController(tmp_path / "bad.pt")
-    with pytest.raises(FileFormatError, match="no file"):
+    with pytest.raises(FileFormatError, match="is not a file"):
         ScriptController(tmp_path / "none.pt")
-    with pytest.raises(FileFormatError, match="no file"):
+    with pytest.raises(FileFormatError, match="is not a file"):
         open_controller(str(tmp_path / "none.pt"))
 
 
@@ -168,8 +168,8 @@ def test_names_and_files_are_found(tmp_path):
     from blendctl.controllers.classical import PurePursuit
 
     assert isinstance(open_controller("pure-pursuit", world="CarGoal1"), PurePursuit)
-    with pytest.raises(InputError, match="needs to know its world"):
+    with pytest.raises(InputError, match="needs a world"):
         open_controller("stop")
     with pytest.raises(InputError, match="no controller"):
         open_controller("PointGoal1/nobody")
-    assert short_name("tcp://127.0.0.1:1") == "remote"
+    assert display_name("tcp://127.0.0.1:1") == "remote"

@@ -1,4 +1,4 @@
-"""Classical controllers reach the goal, keep clear and stop, without training."""
+"""Classical controllers reach the goal, avoid obstacles and stop."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def episodes(controller, world):
 
 
 @pytest.mark.parametrize("world", ["PointGoal1", "CarGoal1"])
-def test_pursuit_reaches_goals_and_the_potential_field_keeps_clear(world):
+def test_pursuit_is_faster_and_the_potential_field_is_safer(world):
     bold, wary = episodes(PurePursuit(world), world), episodes(PotentialField(world), world)
     assert bold["return_mean"] > wary["return_mean"] > 3.0
     assert bold["cost_mean"] > 3.0 > wary["cost_mean"]
@@ -36,14 +36,14 @@ def test_heading_pid_reaches_goals():
 def test_stop_comes_to_rest(world):
     worlds = VectorWorld(world, 4, threads=1)
     observations, _ = worlds.reset(seed=0)
-    senses = ObservationLayout.of(world)
+    layout = ObservationLayout.of(world)
     for _ in range(30):
         observations, *_ = worlds.step(PurePursuit(world).act(observations))
-    assert np.abs(senses.speed(observations)).max() > 0.1
+    assert np.abs(layout.speed(observations)).max() > 0.1
     for _ in range(200):
         observations, *_ = worlds.step(Stop(world).act(observations))
     worlds.close()
-    assert np.abs(senses.speed(observations)).max() < 0.02
+    assert np.abs(layout.speed(observations)).max() < 0.02
 
 
 @pytest.mark.parametrize("world", ["PointGoal1", "CarButton2"])
@@ -79,10 +79,10 @@ def test_the_bearing_is_where_the_goal_is():
     worlds.close()
 
 
-def test_unknown_names_targets_and_shapes_are_told():
+def test_unknown_names_targets_and_shapes_are_refused():
     with pytest.raises(InputError, match='did you mean "pure-pursuit"'):
         classical("pure-persuit", "PointGoal1")
     with pytest.raises(InputError, match='no lidar for "boxes"'):
         PurePursuit("PointGoal1", target="boxes")
-    with pytest.raises(InputError, match="PointGoal1 gives"):
+    with pytest.raises(InputError, match="PointGoal1 has"):
         PurePursuit("PointGoal1").act(np.zeros(7))

@@ -27,7 +27,7 @@ def good(observation, rng=None):
 def test_a_sound_controller_passes():
     found = findings(as_controller(good))
     assert {f.verdict for f in found.values()} <= {"good", "note"}
-    assert "the same seed gives the same actions" in found["with rng"].words
+    assert "the same seed gives the same actions" in found["with rng"].message
     assert found["batch"].verdict == "good"
 
 
@@ -38,7 +38,7 @@ def test_a_shipped_controller_passes_in_its_world():
     assert all(f.verdict != "bad" for f in found)
 
 
-def remembers(state=[0]):  # noqa: B006  # that it remembers is the point
+def remembers(state=[0]):  # noqa: B006  # its memory is what the test needs
     def act(observation):
         state[0] += 1
         return [np.sin(state[0]), 0.0]
@@ -68,29 +68,29 @@ def batch_differs(observation):
 
 
 @pytest.mark.parametrize(
-    ("function", "check", "words"),
+    ("function", "check", "message"),
     [
         (lambda o: 1 / 0, "act", "ZeroDivisionError"),
         (lambda o: [0.0], "act", r"shape \(1,\); expected \(2,\)"),
         (lambda o: [np.nan, 0.0], "act", "NaN"),
         (lambda o: "left", "act", "expected numbers"),
         (lambda o: [0.0, np.nan if o[0] > 0 else 0.0], "act", "NaN.*observations"),
-        (remembers(), "without rng", "draws, or remembers"),
-        (lambda o, rng: [np.random.default_rng().random(), 0.0], "with rng", "does not draw from rng alone"),
+        (remembers(), "without rng", "samples, or it has memory"),
+        (lambda o, rng: [np.random.default_rng().random(), 0.0], "with rng", "does not sample from rng alone"),
         (raises_with_rng, "with rng", "raised OSError: no dice"),
         (lambda o, rng: [0.0] * (2 if rng is None else 3), "with rng", r"shape \(3,\); expected \(2,\)"),
-        (scribbles, "observation", "changes the observation"),
+        (scribbles, "observation", "modifies the observation"),
         (fragile, "odd input", "huge numbers it raised OverflowError"),
         (batch_differs, "batch", "other actions than its rows"),
     ],
 )
-def test_what_is_wrong_is_found(function, check, words):
+def test_what_is_wrong_is_found(function, check, message):
     found = findings(as_controller(function))
     assert found[check].verdict == "bad"
-    assert re.search(words, found[check].words)
+    assert re.search(message, found[check].message)
 
 
-def test_a_slow_controller_is_told_by_the_clock():
+def test_a_slow_controller_is_found_by_the_clock():
     now = [0.0]
 
     def slow(observation):
@@ -102,10 +102,10 @@ def test_a_slow_controller_is_told_by_the_clock():
     )
     latency = next(f for f in found if f.check == "latency")
     assert latency.verdict == "bad"
-    assert "20 of 20 calls took over 10 ms" in latency.words
+    assert "20 of 20 calls took over 10 ms" in latency.message
 
 
-def test_notes_are_no_faults():
+def test_notes_are_not_faults():
     buffer = np.zeros(2)
 
     def reuses(observation):
@@ -116,11 +116,11 @@ def test_notes_are_no_faults():
         def act(self, observation, rng=None):
             return reuses(observation)
 
-    assert "it has no method act" in findings(3)["act"].words
+    assert "it has no method act" in findings(3)["act"].message
     found = findings(Reuses())
     assert found["memory"].verdict in ("note", "good")
     assert found["act"].verdict == "note"
-    assert "beyond [-1, 1]" in found["act"].words
+    assert "beyond [-1, 1]" in found["act"].message
 
 
 def test_predictions_are_checked():
@@ -140,9 +140,9 @@ def test_predictions_are_checked():
 
 
 def test_a_controller_that_hangs_does_not_hang_the_check(monkeypatch):
-    monkeypatch.setattr(controller_check, "PATIENCE", 0.05)
+    monkeypatch.setattr(controller_check, "FIRST_ACTION_TIMEOUT", 0.05)
     gate = threading.Event()
     found = findings(as_controller(lambda observation: gate.wait(60)))
     gate.set()
     assert found["act"].verdict == "bad"
-    assert "no action within 0.05 s" in found["act"].words
+    assert "no action within 0.05 s" in found["act"].message

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from blendctl.cli import command_line, main
-from blendctl.controllers.zoo import controller_file
+from blendctl.controllers.zoo import find_controller_file
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -65,7 +65,7 @@ def desk(tmp_path, monkeypatch):
             (folder / file.name).symlink_to(file)
     run = tmp_path / "runs" / "PointGoal1-ppo-s0"
     run.mkdir(parents=True)
-    (run / "controller.safetensors").symlink_to(controller_file("PointGoal1/ppo"))
+    (run / "controller.safetensors").symlink_to(find_controller_file("PointGoal1/ppo"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

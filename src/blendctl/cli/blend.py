@@ -101,13 +101,13 @@ def blend(
     from blendctl.cli.blend_drive import DriveSession, drive
     from blendctl.cli.blend_table import blend_table
     from blendctl.controllers.card import versions
-    from blendctl.controllers.resolve import open_controller, short_name
+    from blendctl.controllers.resolve import display_name, open_controller
     from blendctl.envs import find_task
 
     find_task(world)  # says what there is
     team = controllers or _pair(world)
     drivers = [open_controller(spec, world=world) for spec in team]
-    called = list(names) or _different([short_name(spec) for spec in team])
+    called = list(names) or _different([display_name(spec) for spec in team])
     settings = _settings(options, called)
     started = time.perf_counter()
     Blender(drivers, called, seed=seed, **settings).close()  # refuses before an older record makes room

@@ -53,7 +53,7 @@ def check_controller(
     )
     table = Table("check", "", "found", title=f"{controller} on {count} observations of {world}")
     for finding in findings:
-        table.add_row(finding.check, SIGNS[finding.verdict], finding.words)
+        table.add_row(finding.check, SIGNS[finding.verdict], finding.message)
     console = table_console(json_file)
     console.print(table)
     write_json(json_file, [asdict(finding) for finding in findings])

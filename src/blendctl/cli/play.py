@@ -168,7 +168,7 @@ def play(
     from rich.table import Table
 
     from blendctl.cli.world_argument import name_and_task
-    from blendctl.controllers.resolve import short_name
+    from blendctl.controllers.resolve import display_name
     from blendctl.envs.caption import Caption
     from blendctl.envs.film import open_film
 
@@ -184,7 +184,7 @@ def play(
     real = worlds.metadata["render_fps"]  # steps a second
     every = max(1, round(real / fps))
     act = _driver(controller, worlds, world=name, seed=seed, deterministic=deterministic)
-    caption = Caption(task, f"{name}  ·  {short_name(controller)}")
+    caption = Caption(task, f"{name}  ·  {display_name(controller)}")
     last: dict[int, Shot] = {}
     with (
         progress_bar(

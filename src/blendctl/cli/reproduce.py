@@ -188,9 +188,9 @@ def _finish(reproduction: Reproduction, started: float) -> dict[str, Any]:
 
 def _called(spec: str) -> str:
     """Give what a controller is called in print."""
-    from blendctl.controllers.resolve import short_name
+    from blendctl.controllers.resolve import display_name
 
-    name = short_name(spec)
+    name = display_name(spec)
     first, dash, rest = name.partition("-")
     return f"{first.upper()}{dash}{rest.capitalize()}" if first in ("ppo", "trpo", "cpo") else name
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from blendctl.cli.completers import zoo_controllers
 from blendctl.cli.output import json_option, progress_bar, table_console, write_json
 from blendctl.controllers import NetworkController, load, write_controller
-from blendctl.controllers.zoo import controller_file, ships, write_card
+from blendctl.controllers.zoo import find_controller_file, in_zoo, write_card
 from blendctl.errors import FileFormatError, InputError
 from blendctl.training.context_config import ContextConfig
 
@@ -136,7 +136,7 @@ def _network(name: str) -> NetworkController:
 
 def _targets(names: tuple[str, ...], *, out: Path | None, replace: bool) -> list[Path]:
     """Give the file that each controller will be written to; refuse before hours of training, not after."""
-    targets = [controller_file(name) for name in names]
+    targets = [find_controller_file(name) for name in names]
     if out is not None:
         targets = [
             out / (f"{p.absolute().parent.name}.safetensors" if p.name == "controller.safetensors" else p.name)
@@ -150,7 +150,7 @@ def _targets(names: tuple[str, ...], *, out: Path | None, replace: bool) -> list
             break
         if out is not None and path.exists():
             raise InputError(f"{path} is there already; give another --out, or --replace to overwrite it")
-        if ships(path):
+        if in_zoo(path):
             words = shlex.join(["blendctl", "train-context", *names, "--out", "out/context"])
             raise InputError(
                 f'"{name}" ships with blendctl, and its file would be overwritten; to write copies: {words}; '

@@ -1,4 +1,4 @@
-"""What drives: the Controller protocol, networks that run without torch, the zoo, and controllers from anywhere."""
+"""Controllers: the protocol, networks that run without torch, the zoo, adapters for models of other libraries."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ __all__ = [
     "identity_encoding",
 ]
 
-_LATE = {  # they know the worlds, and load MuJoCo
+# Loaded on first use: they import the worlds and MuJoCo.
+_LAZY = {
     "open_controller": "blendctl.controllers.resolve",
     "PurePursuit": "blendctl.controllers.classical",
     "PotentialField": "blendctl.controllers.classical",
@@ -57,6 +58,6 @@ _LATE = {  # they know the worlds, and load MuJoCo
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LATE:
-        return getattr(importlib.import_module(_LATE[name]), name)
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,10 +1,11 @@
-"""Controllers from anywhere: plain functions, models of other libraries, TorchScript and ONNX files."""
+"""Adapters for plain functions, models of other libraries, TorchScript and ONNX files."""
 
 from __future__ import annotations
 
 import copy
 import inspect
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,21 +26,21 @@ __all__ = [
 ]
 
 
-def as_controller(thing: Any) -> Controller:
-    """Make a controller of anything that can drive: a controller, a model with `predict`, a plain function.
+def as_controller(candidate: Any) -> Controller:
+    """Return a controller for a controller, a model with `predict`, or a plain function.
 
     >>> as_controller(lambda observation: [0.0, 1.0]).act([1.0, 2.0])
     array([0., 1.])
     """
-    if callable(getattr(thing, "act", None)):
-        return thing  # type: ignore[no-any-return]  # it has `act`, which is all that is asked
-    if callable(getattr(thing, "predict", None)) and hasattr(thing, "policy"):
-        return PredictController(thing)
-    if callable(thing):
-        return FunctionController(thing)
+    if callable(getattr(candidate, "act", None)):
+        return candidate  # type: ignore[no-any-return]  # it has `act`, the one requirement
+    if callable(getattr(candidate, "predict", None)) and hasattr(candidate, "policy"):
+        return PredictController(candidate)
+    if callable(candidate):
+        return FunctionController(candidate)
     raise InputError(
         "a controller must have a method act(observation, rng=None), be a stable-baselines3 model, or be a function "
-        f"from an observation to an action; actually: {thing!r}"
+        f"from an observation to an action; actually: {candidate!r}"
     )
 
 
@@ -48,25 +49,25 @@ class FunctionController:
 
     def __init__(self, function: Callable[..., ArrayLike], name: str | None = None) -> None:
         self.function = function
-        own = getattr(function, "__name__", type(function).__name__)
-        self.name = name or ("function" if own.startswith("<") else own)
-        self._takes_rng = _takes_two(function)
-        self._for_one: bool | None = None  # whether it takes one observation at a time; the first batch will tell
+        function_name = getattr(function, "__name__", type(function).__name__)
+        self.name = name or ("function" if function_name.startswith("<") else function_name)
+        self._takes_rng = _accepts_rng(function)
+        self._one_at_a_time: bool | None = None  # unknown until the first batch
 
     def act(self, observation: ArrayLike, rng: np.random.Generator | None = None) -> NDArray[Any]:
-        """Give the function's action."""
+        """Return the function's action."""
         if self._takes_rng:
             return np.asarray(self.function(observation, rng))
         return np.asarray(self.function(observation))
 
     def act_rows(self, observations: NDArray[Any], rng: np.random.Generator | None) -> NDArray[Any]:
-        """Give an action for each of several observations: one by one, unless the function was written for batches."""
-        if self._for_one is None:
+        """Return an action per observation; call the function once per row unless it accepts a batch."""
+        if self._one_at_a_time is None:
             try:
-                self._for_one = self.act(observations[0].copy(), copy.deepcopy(rng)).ndim == 1
+                self._one_at_a_time = self.act(observations[0].copy(), copy.deepcopy(rng)).ndim == 1
             except Exception:
-                self._for_one = False
-        if self._for_one:
+                self._one_at_a_time = False
+        if self._one_at_a_time:
             return np.array([self.act(row.copy(), rng) for row in observations])
         return self.act(observations.copy(), rng)
 
@@ -74,27 +75,27 @@ class FunctionController:
 def act_rows(
     controller: Controller, observations: NDArray[Any], rng: np.random.Generator | None
 ) -> NDArray[np.float64]:
-    """Give actions (n, action_size) for observations (n, observation_size), whatever kind of controller it is.
+    """Return actions (n, action_size) for observations (n, observation_size) from any kind of controller.
 
     >>> act_rows(as_controller(lambda observation: [observation[0], 1.0]), np.zeros((3, 5)), None).shape
     (3, 2)
     """
-    ask = controller.act_rows if isinstance(controller, FunctionController) else controller.act
-    actions = np.asarray(ask(observations, rng), np.float64)
+    act = controller.act_rows if isinstance(controller, FunctionController) else controller.act
+    actions = np.asarray(act(observations, rng), np.float64)
     if actions.ndim != 2 or len(actions) != len(observations):
         name = getattr(controller, "name", type(controller).__name__)
         raise InputError(
-            f"{name} gave actions of shape {actions.shape} for {len(observations)} observations; expected "
-            f"({len(observations)}, action_size). A controller must also take a batch of observations; a plain "
-            "function of one observation is called for each"
+            f"{name} returned actions of shape {actions.shape} for {len(observations)} observations; expected "
+            f"({len(observations)}, action_size). A controller must also accept a batch of observations; a plain "
+            "function is called once per observation instead"
         )
     return actions
 
 
-def _takes_two(function: Callable[..., Any]) -> bool:
+def _accepts_rng(function: Callable[..., Any]) -> bool:
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # some built-ins do not tell
+    except (TypeError, ValueError):  # some built-ins have no signature
         return False
     if any(p.name == "rng" for p in parameters):
         return True
@@ -103,32 +104,52 @@ def _takes_two(function: Callable[..., Any]) -> bool:
 
 
 class PredictController:
-    """A stable-baselines3 or sb3-contrib model, as you loaded it: anything with `predict(observation, deterministic=)`.
+    """A loaded stable-baselines3 or sb3-contrib model: anything with `predict(observation, deterministic=)`.
 
-    These models draw from a generator of their own: seed them with `model.set_random_seed`.
+    These models sample from their own generator; seed it with `model.set_random_seed`.
     """
 
     def __init__(self, model: Any, name: str | None = None) -> None:
         if getattr(getattr(model, "policy", None), "lstm_actor", None) is not None:
             raise InputError(
-                f"{type(model).__name__} remembers what it saw (a recurrent policy), which a plain `predict` would "
-                "forget at every step; wrap it in a class with act(observation, rng=None), and with reset() for the "
-                "end of an episode"
+                f"{type(model).__name__} is a recurrent policy, and `predict` alone does not keep its state; "
+                "wrap it in a class with act(observation, rng=None), and with reset() for the end of an episode"
             )
         self.model = model
         self.name = name or type(model).__name__
 
     def act(self, observation: ArrayLike, rng: np.random.Generator | None = None) -> NDArray[Any]:
-        """Give the model's action: a draw, or with rng None its mean."""
-        seen = observation if isinstance(observation, dict) else np.asarray(observation)
-        action, _ = self.model.predict(seen, deterministic=rng is None)
+        """Return the model's action: a sample, or with rng None the mean."""
+        inputs = observation if isinstance(observation, dict) else np.asarray(observation)
+        action, _ = self.model.predict(inputs, deterministic=rng is None)
         return np.asarray(action)
 
 
-class ScriptController:
-    """A TorchScript file whose forward takes observations (n, observation_size) and gives actions (n, action_size).
+class _ModelFile(ABC):
+    """A model in a file, run on batches of observations."""
 
-    Such a file is a program that torch runs, unlike everything else that blendctl loads: open only files you trust.
+    dtype: type[np.floating[Any]] = np.float32
+
+    def __init__(self, path: str | Path, name: str | None) -> None:
+        self.name = name or Path(path).stem
+        if not Path(path).is_file():
+            raise FileFormatError(f"{path} is not a file")
+
+    def act(self, observation: ArrayLike, rng: np.random.Generator | None = None) -> NDArray[Any]:
+        """Return the action for one observation or a batch."""
+        rows = np.asarray(observation, self.dtype)
+        actions = np.asarray(self._run(np.atleast_2d(rows)), np.float64)
+        return np.asarray(actions[0] if rows.ndim == 1 else actions)
+
+    @abstractmethod
+    def _run(self, rows: NDArray[Any]) -> Any:
+        """Return actions (n, action_size) for observations (n, observation_size)."""
+
+
+class ScriptController(_ModelFile):
+    """A TorchScript file whose forward maps observations (n, observation_size) to actions (n, action_size).
+
+    Unlike all other files that blendctl loads, it is a program that torch executes: open only files that you trust.
     """
 
     def __init__(self, path: str | Path, name: str | None = None) -> None:
@@ -136,50 +157,39 @@ class ScriptController:
             import torch
         except ImportError:
             raise MissingExtraError("torch", extra="train") from None
-        self.name = name or Path(path).stem
+        super().__init__(path, name)
         self._torch = torch
-        if not Path(path).is_file():
-            raise FileFormatError(f"there is no file {path}")
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # that the format is old is the user's affair
+                warnings.simplefilter("ignore", DeprecationWarning)  # of the TorchScript format
                 self._module = torch.jit.load(str(path), map_location="cpu").eval()  # type: ignore[no-untyped-call]  # torch's own
         except RuntimeError as error:
-            raise FileFormatError(f"{path} is no TorchScript file: {str(error).splitlines()[0]}") from None
+            raise FileFormatError(f"{path} is not a TorchScript file: {str(error).splitlines()[0]}") from None
 
-    def act(self, observation: ArrayLike, rng: np.random.Generator | None = None) -> NDArray[Any]:
-        """Give the action for one observation or a batch."""
-        rows = np.asarray(observation, np.float32)
+    def _run(self, rows: NDArray[Any]) -> Any:
         with self._torch.inference_mode():
-            out = self._module(self._torch.from_numpy(np.array(np.atleast_2d(rows))))
-        actions = out.numpy().astype(np.float64)
-        return np.asarray(actions[0] if rows.ndim == 1 else actions)
+            return self._module(self._torch.from_numpy(np.array(rows))).numpy()
 
 
-class OnnxController:
-    """An ONNX file whose first input takes observations (n, observation_size) and first output gives actions."""
+class OnnxController(_ModelFile):
+    """An ONNX file whose first input is observations (n, observation_size) and whose first output is actions."""
 
     def __init__(self, path: str | Path, name: str | None = None) -> None:
         try:
             import onnxruntime
         except ImportError:
             raise MissingExtraError("onnxruntime", extra="onnx") from None
-        self.name = name or Path(path).stem
-        if not Path(path).is_file():
-            raise FileFormatError(f"there is no file {path}")
+        super().__init__(path, name)
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1  # a control loop's networks are small: threads cost more than they bring
+        options.intra_op_num_threads = 1  # faster for the small networks of a control loop
         try:
             self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime's errors share no base
-            raise FileFormatError(f"{path} is no ONNX model: {str(error).splitlines()[0]}") from None
-        given = self._session.get_inputs()[0]
-        self._input = given.name
-        self._dtype = np.float64 if "double" in given.type else np.float32
+            raise FileFormatError(f"{path} is not an ONNX model: {str(error).splitlines()[0]}") from None
+        first = self._session.get_inputs()[0]
+        self._input = first.name
+        if "double" in first.type:
+            self.dtype = np.float64
 
-    def act(self, observation: ArrayLike, rng: np.random.Generator | None = None) -> NDArray[Any]:
-        """Give the action for one observation or a batch."""
-        rows = np.asarray(observation, self._dtype)
-        out = self._session.run(None, {self._input: np.atleast_2d(rows)})[0]
-        actions = np.asarray(out, np.float64)
-        return np.asarray(actions[0] if rows.ndim == 1 else actions)
+    def _run(self, rows: NDArray[Any]) -> Any:
+        return self._session.run(None, {self._input: rows})[0]

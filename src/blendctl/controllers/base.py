@@ -1,4 +1,4 @@
-"""The Controller protocol: what blendctl asks of anything that drives."""
+"""The protocols of controllers: the required method `act` and the optional ones."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ FloatArray = NDArray[np.float64] | NDArray[np.float32]
 
 @runtime_checkable
 class Controller(Protocol):
-    """Anything with `act`: the one method a controller must have.
+    """Anything with `act`, the one method that a controller must have.
 
-    One that remembers what it saw should be `Stateful` too.
+    A controller with memory should be `Stateful` too.
     """
 
     def act(self, observation: ArrayLike, rng: np.random.Generator | None = None) -> NDArray[Any]:
-        """Give the action (action_size,) for an observation (observation_size,), or (n, ...) for a batch.
+        """Return the action (action_size,) for an observation (observation_size,), or (n, ...) for a batch.
 
-        With `rng` a stochastic controller draws from its distribution; with None it gives the mean.
+        With `rng` a stochastic controller samples its distribution; with None it returns the mean.
         """
 
 
 @runtime_checkable
 class Stateful(Protocol):
-    """A controller that remembers what it saw, and is told where episodes end."""
+    """A controller with memory, which must be reset between episodes."""
 
     def reset(self) -> None:
-        """Forget: an episode is over, or another begins."""
+        """Clear the memory at the end or at the start of an episode."""
 
 
 @runtime_checkable
 class Critic(Protocol):
-    """A controller that also estimates what following it brings: discounted return and cost."""
+    """A controller that also estimates its discounted return and cost."""
 
     def value(self, observation: ArrayLike) -> NDArray[Any]:
-        """Give the expected discounted return, a number or (n,)."""
+        """Return the expected discounted return, a number or (n,)."""
 
     def cost_value(self, observation: ArrayLike) -> NDArray[Any]:
-        """Give the expected discounted cost, a number or (n,)."""
+        """Return the expected discounted cost, a number or (n,)."""
 
 
 @runtime_checkable
 class Predictor(Protocol):
-    """A controller that also predicts what one action brings: the paper's context networks."""
+    """A controller that also predicts reward and cost of one action, as the paper's context networks do."""
 
     def predict(self, observation: ArrayLike, action: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Give reward and cost of the next step, numbers or (n,) each."""
+        """Return reward and cost of the next step, numbers or (n,) each."""

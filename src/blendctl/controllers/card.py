@@ -1,4 +1,4 @@
-"""The card of a controller: how it came to be and what it can do, as data and as a page."""
+"""The card of a controller: its training and its evaluation, as data and as Markdown."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ CURVE_POINTS = 60
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """Give the versions that matter for making a controller again."""
-    found = {"blendctl": __version__, "python": platform.python_version()}
-    for package in packages:
-        found[package] = metadata.version(package)
-    return found
+    """Return the versions of blendctl, Python and the packages."""
+    base = {"blendctl": __version__, "python": platform.python_version()}
+    return base | {package: metadata.version(package) for package in packages}
 
 
 def make_card(
@@ -30,7 +28,7 @@ def make_card(
     evaluation: dict[str, Any] | None,
     packages: tuple[str, ...] = ("numpy", "torch", "mujoco", "gymnasium"),
 ) -> dict[str, Any]:
-    """Build the card of a training run. `history` has a row per update, as training logs them."""
+    """Build the card of a training run. `history` has one row per update."""
     kept = [row for row in history if row["episode_return"] is not None]
     stride = max(1, -(-len(kept) // CURVE_POINTS))
     curve = [
@@ -39,7 +37,7 @@ def make_card(
             "return": round(row["episode_return"], 2),
             "cost": round(row["episode_cost"], 1),
         }
-        for row in kept[::-1][::stride][::-1]  # thinned from the end, so that the last row stays
+        for row in kept[::-1][::stride][::-1]  # backwards, so that the last row is kept
     ]
     seconds = sum(row["simulate_seconds"] + row["learn_seconds"] for row in history)
     return {
@@ -59,7 +57,7 @@ def make_card(
 
 
 def card_markdown(card: dict[str, Any]) -> str:
-    """Give the card as a Markdown page."""
+    """Return the card as a Markdown page."""
     lines = [f"# {card['name']}", "", f"{card['algorithm']} on {card['world']}, {card['steps']:,} steps.", ""]
     if card.get("evaluation"):
         lines += ["| | mean | 95% interval |", "|---|---|---|"]

@@ -1,6 +1,6 @@
-"""Classical controllers for blendctl's worlds: pursue the goal, keep clear, hold a heading, stop.
+"""Classical controllers for blendctl's worlds: pure pursuit, potential field, heading PID, stop.
 
-They read the robot's own sensors and lidars, need no training, and take one observation or a batch.
+They use the robot's sensors and lidars, need no training, and take one observation or a batch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from blendctl.controllers.base import Controller
-from blendctl.controllers.encoding import OBJECT_VIEWS, Encoding, Lidar
+from blendctl.controllers.encoding import OBJECT_FEATURES, Encoding, Lidar
 from blendctl.envs.catalog import find_task
 from blendctl.envs.robots import Robot
 from blendctl.envs.tasks import LIDAR_BINS
@@ -40,7 +40,7 @@ FORWARD, SIDE, YAW = 3, 4, 8  # velocimeter x and y, gyro z in the observation
 
 @dataclass(frozen=True)
 class ObservationLayout:
-    """What the observation of a world means: where each lidar lies, and how the robot steers."""
+    """The layout of a world's observation: the index of each lidar, and how the robot steers."""
 
     world: str
     robot: Robot
@@ -49,7 +49,7 @@ class ObservationLayout:
 
     @classmethod
     def of(cls, world: str) -> ObservationLayout:
-        """Derive it from what a world declares."""
+        """Return the layout of a world."""
         task = find_task(world)
         return cls(world, task.robot_spec, task.lidar_starts, task.observation_size)
 
@@ -60,29 +60,29 @@ class ObservationLayout:
         return math.atan2(-y, x)
 
     def rows(self, observation: ArrayLike) -> FloatArray:
-        """Give observations (n, observation_size)."""
+        """Return the observations as rows (n, observation_size)."""
         rows = np.asarray(observation, np.float64)
         if rows.ndim not in (1, 2) or rows.shape[-1] != self.observation_size:
             raise InputError(
-                f"observation has shape {rows.shape}; {self.world} gives ({self.observation_size},) or a batch of it"
+                f"observation has shape {rows.shape}; {self.world} has ({self.observation_size},), or a batch of it"
             )
         return np.atleast_2d(rows)
 
     def bearing(self, rows: FloatArray, ring: str) -> tuple[FloatArray, FloatArray]:
-        """Give distance (m) and angle from straight ahead (rad, left is positive) of a ring's nearest object, (n,)."""
-        views = _decoder(self.observation_size, self.rings[ring])(rows)[:, -OBJECT_VIEWS:].astype(np.float64)
-        angle = np.arctan2(views[:, 1], views[:, 0]) + self.turn
-        return views[:, 2], _wrap(angle)
+        """Return distance (m) and bearing (rad, left is positive) of a lidar's nearest object, (n,) each."""
+        x, y, distance = _decoder(self.observation_size, self.rings[ring])(rows).T[-OBJECT_FEATURES:][:3].astype(float)
+        angle = np.arctan2(y, x) + self.turn
+        return distance, np.asarray((angle + np.pi) % (2.0 * np.pi) - np.pi)
 
     def speed(self, rows: FloatArray) -> FloatArray:
-        """Give the forward speed (m/s), (n,)."""
+        """Return the forward speed (m/s), (n,)."""
         x, y = self.robot.forward
         return np.asarray(x * rows[:, FORWARD] + y * rows[:, SIDE])
 
     def steer(self, rows: FloatArray, speed: FloatArray, turn: FloatArray, *, gently: bool = False) -> FloatArray:
-        """Give actions (n, 2) that bring the robot to a forward speed (m/s) and a yaw rate (rad/s).
+        """Return actions (n, 2) that steer to a forward speed (m/s) and a yaw rate (rad/s).
 
-        The motors of a robot on wheels saturate early: driving is all or nothing, and only gentle gains come to rest.
+        The motors of a robot on wheels saturate early, so that it only comes to rest with the low gains of `gently`.
         """
         speed_gain, turn_gain = self.robot.steering.gains(gentle=gently)
         push = speed_gain * (speed - self.speed(rows))
@@ -94,40 +94,40 @@ class ObservationLayout:
 
 @lru_cache(maxsize=64)
 def _decoder(observation_size: int, start: int) -> Encoding:
-    """Give the encoding whose last entries tell where the nearest object of one ring is."""
+    """Return an encoding whose last features are those of one lidar's nearest object."""
     plain = (1.0,) * (observation_size - LIDAR_BINS)
     return Encoding(observation_size, plain, (Lidar("ring", start),), near=False)
 
 
 class _Classical(ABC):
-    """What they share: a name, sizes, and one row or a batch."""
+    """Base class: sizes, the target, and one observation or a batch."""
 
     name = ""
     action_size = 2
     keeps_time = True
 
     def __init__(self, world: str, *, target: str = "goal") -> None:
-        self.senses = ObservationLayout.of(world)
-        self.observation_size = self.senses.observation_size
-        if target not in self.senses.rings:
-            raise InputError(f'{world} has no lidar for "{target}"; {did_you_mean(target, self.senses.rings)}')
+        self.layout = ObservationLayout.of(world)
+        self.observation_size = self.layout.observation_size
+        if target not in self.layout.rings:
+            raise InputError(f'{world} has no lidar for "{target}"; {did_you_mean(target, self.layout.rings)}')
         self.target = target
 
     def act(self, observation: ArrayLike, rng: np.random.Generator | None = None) -> FloatArray:
-        """Give the action; there is no noise in it."""
-        actions = self._drive(self.senses.rows(observation))
+        """Return the action, which is deterministic."""
+        actions = self._drive(self.layout.rows(observation))
         return np.asarray(actions[0] if np.ndim(observation) == 1 else actions)
 
     @abstractmethod
     def _drive(self, rows: FloatArray) -> FloatArray:
-        """Give actions (n, 2) for observations (n, observation_size)."""
+        """Return actions (n, 2) for observations (n, observation_size)."""
 
     def _towards(self, rows: FloatArray, angle: FloatArray, cruise: FloatArray | float = SPEED) -> FloatArray:
-        """Turn towards an angle (n,), and the faster the better it is met."""
-        return self.senses.steer(rows, cruise * np.maximum(np.cos(angle), 0.0), 3.0 * angle)
+        """Return actions that turn towards an angle (n,); the speed falls with the error of the heading."""
+        return self.layout.steer(rows, cruise * np.maximum(np.cos(angle), 0.0), 3.0 * angle)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.senses.world!r})"
+        return f"{type(self).__name__}({self.layout.world!r})"
 
 
 class Stop(_Classical):
@@ -136,24 +136,23 @@ class Stop(_Classical):
     name = "stop"
 
     def _drive(self, rows: FloatArray) -> FloatArray:
-        return self.senses.steer(rows, np.zeros(len(rows)), np.zeros(len(rows)), gently=True)
+        return self.layout.steer(rows, np.zeros(len(rows)), np.zeros(len(rows)), gently=True)
 
 
 class PurePursuit(_Classical):
-    """Turn to the target and go, whatever lies between: a fast one."""
+    """Drive straight to the target and ignore obstacles: fast, not safe."""
 
     name = "pure-pursuit"
 
     def _drive(self, rows: FloatArray) -> FloatArray:
-        _, angle = self.senses.bearing(rows, self.target)
+        _, angle = self.layout.bearing(rows, self.target)
         return self._towards(rows, angle)
 
 
 class HeadingPID(_Classical):
-    """Hold the heading to the target by proportional, integral and derivative action, at constant speed.
+    """Hold the heading to the target by PID control, at constant speed.
 
-    The integral leaks and is clipped, so that it forgets an old course; it starts anew with `reset`, and when the
-    batch size changes.
+    The integral is leaky and clipped. It is cleared by `reset` and when the batch size changes.
     """
 
     name = "heading-pid"
@@ -166,23 +165,23 @@ class HeadingPID(_Classical):
         self._sum = np.zeros(0)
 
     def reset(self) -> None:
-        """Forget the course: an episode is over."""
+        """Clear the integral at the end of an episode."""
         self._sum = np.zeros(0)
 
     def _drive(self, rows: FloatArray) -> FloatArray:
-        _, angle = self.senses.bearing(rows, self.target)
+        _, angle = self.layout.bearing(rows, self.target)
         if len(self._sum) != len(rows):
             self._sum = np.zeros(len(rows))
         self._sum = np.clip(0.95 * self._sum + 0.05 * angle, -1.0, 1.0)
         p, i, d = self.gains
         turn = p * angle + i * self._sum - d * rows[:, YAW]
-        return self.senses.steer(rows, np.full(len(rows), 0.5 * SPEED), turn)
+        return self.layout.steer(rows, np.full(len(rows), 0.5 * SPEED), turn)
 
 
 class PotentialField(_Classical):
-    """Be drawn by the target and pushed away by everything else that the lidars see: a safe one.
+    """Follow an artificial potential: the target attracts, everything else that the lidars see repels.
 
-    An obstacle pushes within `influence` metres, the harder the nearer, and makes the robot slower.
+    An obstacle repels within `influence` metres, more strongly at a smaller distance, and slows the robot down.
     """
 
     name = "potential-field"
@@ -190,39 +189,35 @@ class PotentialField(_Classical):
     def __init__(self, world: str, *, target: str = "goal", influence: float = 0.8, strength: float = 2.5) -> None:
         super().__init__(world, target=target)
         self.influence, self.strength = influence, strength
-        self.obstacles = [ring for ring in self.senses.rings if ring != target]
+        self.obstacles = [ring for ring in self.layout.rings if ring != target]
         angles = (np.arange(LIDAR_BINS) + 0.5) * 2.0 * np.pi / LIDAR_BINS
-        self._angles = angles + self.senses.turn
+        self._angles = angles + self.layout.turn
 
     def _drive(self, rows: FloatArray) -> FloatArray:
-        _, angle = self.senses.bearing(rows, self.target)
+        _, angle = self.layout.bearing(rows, self.target)
         x, y = np.cos(angle), np.sin(angle)
         nearest = np.full(len(rows), REACH)
         for ring in self.obstacles:
-            start = self.senses.rings[ring]
+            start = self.layout.rings[ring]
             reach = REACH * (1.0 - rows[:, start : start + LIDAR_BINS])  # (n, bins) m
             push = np.clip(1.0 - reach / self.influence, 0.0, 1.0) ** 2
             x -= self.strength * (push * np.cos(self._angles)).sum(axis=1)
             y -= self.strength * (push * np.sin(self._angles)).sum(axis=1)
             nearest = np.minimum(nearest, reach.min(axis=1))
-        calm = np.clip(nearest / self.influence, 0.3, 1.0)  # slower where it is tight
-        return self._towards(rows, np.arctan2(y, x), SPEED * calm)
-
-
-def _wrap(angle: FloatArray) -> FloatArray:
-    return np.asarray((angle + np.pi) % (2.0 * np.pi) - np.pi)
+        slow_down = np.clip(nearest / self.influence, 0.3, 1.0)
+        return self._towards(rows, np.arctan2(y, x), SPEED * slow_down)
 
 
 CLASSICAL: dict[str, type[Any]] = {kind.name: kind for kind in (PurePursuit, PotentialField, HeadingPID, Stop)}
 
 
 def classical(name: str, world: str) -> Controller:
-    """Make a classical controller by name, for a world.
+    """Build a classical controller by name, for a world.
 
     >>> classical("stop", "PointGoal1").act(np.zeros(60))
     array([0., 0.])
     """
     if name not in CLASSICAL:
         raise InputError(f'there is no classical controller "{name}"; {did_you_mean(name, CLASSICAL)}')
-    made: Controller = CLASSICAL[name](world)
-    return made
+    controller: Controller = CLASSICAL[name](world)
+    return controller

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,34 +18,36 @@ from blendctl.controllers.base import Predictor
 __all__ = ["CheckResult", "check_controller", "world_observations"]
 
 FloatArray = NDArray[np.float64]
+Verdict = Literal["good", "note", "bad"]  # a note is information, not a fault
+Finding = tuple[Verdict, str]
 
-PATIENCE = 10.0  # s: a controller that has not given its first action by then hangs
+FIRST_ACTION_TIMEOUT = 10.0  # s
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What one check found."""
+    """Result of one check."""
 
     check: str
-    verdict: Literal["good", "note", "bad"]  # a note is worth knowing, and no fault
-    words: str
+    verdict: Verdict
+    message: str
 
 
 def world_observations(world: str, count: int, *, seed: int = 0) -> tuple[FloatArray, int]:
-    """Give observations (count, observation_size) that random driving meets in a world, and the action size."""
+    """Return observations (count, observation_size) of random driving in a world, and the action size."""
     from blendctl.envs import VectorWorld
 
     worlds = VectorWorld(world, 4, threads=1)
     rng = np.random.default_rng(seed)
-    seen = [worlds.reset(seed=seed)[0]]
+    batches = [worlds.reset(seed=seed)[0]]
     size = worlds.batch.act_size
-    push = rng.uniform(-1, 1, (4, size))
-    while 4 * len(seen) < count:
+    actions = rng.uniform(-1, 1, (4, size))
+    while 4 * len(batches) < count:
         if rng.random() < 0.1:
-            push = rng.uniform(-1, 1, (4, size))
-        seen.append(worlds.step(push)[0])
+            actions = rng.uniform(-1, 1, (4, size))
+        batches.append(worlds.step(actions)[0])
     worlds.close()
-    return np.concatenate(seen)[:count], size
+    return np.concatenate(batches)[:count], size
 
 
 def check_controller(
@@ -58,86 +60,81 @@ def check_controller(
     seed: int = 0,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[CheckResult]:
-    """Try a controller on observations (n, observation_size) and tell what is wrong; a list without "bad" is a pass."""
+    """Try a controller on observations (n, observation_size); it passes if no result is "bad"."""
     if not callable(getattr(controller, "act", None)):
         return [CheckResult("act", "bad", "it has no method act(observation, rng=None)")]
-    found = [_worst("act", list(_answers(controller, observations, action_size)), len(observations))]
-    if found[0].verdict == "bad":
-        return found  # nothing else can be told
-    found += _tried("without rng", lambda: [_repeats(controller, observations[:20])])
-    found += _tried("with rng", lambda: [_draws(controller, observations[:20], action_size, seed)])
-    found += _tried("observation", lambda: _check_side_effects(controller, observations))
-    found += _tried("batch", lambda: [_batch(controller, observations[:8], action_size)])
-    found += _tried(
-        "latency", lambda: [_latency(controller, observations, deadline=deadline, calls=calls, clock=clock)]
-    )
-    found.append(_odd_input(controller, observations[0], action_size))
-    found.append(_other_thread(controller, observations[0]))
-    if isinstance(controller, Predictor) and getattr(controller, "context", True) is not None:
-        found.append(_prediction(controller, observations[:20]))
-    else:
-        found.append(CheckResult("predict", "note", "it brings no predictions: blend it with features=online"))
-    return found
+    first = CheckResult("act", *_actions(controller, observations, action_size))
+    if first.verdict == "bad":
+        return [first]  # the other checks need an action
+    few = observations[:20]
+    checks: dict[str, Callable[[], Finding]] = {
+        "without rng": lambda: _repeatable(controller, few),
+        "with rng": lambda: _seeded(controller, few, action_size, seed),
+        "observation": lambda: _leaves_observation(controller, observations[0]),
+        "memory": lambda: _returns_new_arrays(controller, observations),
+        "batch": lambda: _batch(controller, observations[:8], action_size),
+        "latency": lambda: _latency(controller, observations, deadline=deadline, calls=calls, clock=clock),
+        "odd input": lambda: _odd_input(controller, observations[0], action_size),
+        "threads": lambda: _other_thread(controller, observations[0]),
+        "predict": lambda: _prediction(controller, few),
+    }
+    return [first, *(CheckResult(name, *_guarded(check)) for name, check in checks.items())]
 
 
-def _tried(check: str, work: Callable[[], list[CheckResult]]) -> list[CheckResult]:
-    """Make a check; one that a controller breaks by raising is bad, and the others go on."""
+def _guarded(check: Callable[[], Finding]) -> Finding:
+    """Run a check; an exception of the controller is a bad finding."""
     try:
-        return work()
+        return check()
     except Exception as error:
-        return [CheckResult(check, "bad", f"raised {type(error).__name__}: {error}")]
+        return "bad", f"raised {type(error).__name__}: {error}"
 
 
-def _answers(controller: Any, observations: FloatArray, action_size: int) -> Iterator[CheckResult]:
+def _try(controller: Any, observation: NDArray[Any], action_size: int) -> Finding:
+    return _guarded(lambda: _judge(controller.act(observation, None), action_size))
+
+
+def _actions(controller: Any, observations: FloatArray, action_size: int) -> Finding:
+    """Return the worst finding over all observations."""
     if _hangs(controller, observations[0]):
-        yield CheckResult("act", "bad", f"gave no action within {PATIENCE:g} s")
-        return
-    for observation in observations:
-        try:
-            action = controller.act(observation.copy(), None)
-        except Exception as error:
-            yield CheckResult("act", "bad", f"raised {type(error).__name__}: {error}")
-            continue
-        yield _judge_action(action, action_size)
+        return "bad", f"returned no action within {FIRST_ACTION_TIMEOUT:g} s"
+    findings = [_try(controller, observation.copy(), action_size) for observation in observations]
+    count = len(observations)
+    for verdict in ("bad", "note"):
+        messages = [message for found, message in findings if found == verdict]
+        if messages:
+            return verdict, f"{messages[0]} ({len(messages)} of {count} observations)"
+    return "good", f"{findings[0][1]} on {count} observations"
 
 
 def _hangs(controller: Any, observation: FloatArray) -> bool:
     answered = threading.Event()
 
     def work() -> None:
-        with contextlib.suppress(Exception):  # what it raises is told when it is asked again
+        with contextlib.suppress(Exception):  # the next call reports it
             controller.act(observation.copy(), None)
         answered.set()
 
     threading.Thread(target=work, daemon=True).start()
-    return not answered.wait(PATIENCE)
+    return not answered.wait(FIRST_ACTION_TIMEOUT)
 
 
-def _judge_action(action: Any, action_size: int) -> CheckResult:
+def _judge(action: Any, action_size: int) -> Finding:
     try:
         array = np.asarray(action)
     except ValueError:
-        return CheckResult("act", "bad", f"gave {type(action).__name__}, which is no array")
+        return "bad", f"returned {type(action).__name__}, which is not an array"
     if array.dtype.kind not in "fiub":
-        return CheckResult("act", "bad", f"gave an array of type {array.dtype}; expected numbers")
+        return "bad", f"returned an array of type {array.dtype}; expected numbers"
     if array.shape != (action_size,):
-        return CheckResult("act", "bad", f"gave an action of shape {array.shape}; expected ({action_size},)")
+        return "bad", f"returned an action of shape {array.shape}; expected ({action_size},)"
     if not np.isfinite(array).all():
-        return CheckResult("act", "bad", "gave an action that is NaN or infinite")
+        return "bad", "returned an action that is NaN or infinite"
     if np.abs(array).max(initial=0.0) > 1.0:
-        return CheckResult("act", "note", f"gave an action beyond [-1, 1]: {array.tolist()}; worlds clip it")
-    return CheckResult("act", "good", f"finite actions of shape ({action_size},)")
+        return "note", f"returned an action beyond [-1, 1]: {array.tolist()}; worlds clip it"
+    return "good", f"finite actions of shape ({action_size},)"
 
 
-def _worst(check: str, findings: list[CheckResult], count: int) -> CheckResult:
-    for verdict in ("bad", "note"):
-        some = [f for f in findings if f.verdict == verdict]
-        if some:
-            return CheckResult(check, some[0].verdict, f"{some[0].words} ({len(some)} of {count} observations)")
-    return CheckResult(check, "good", f"{findings[0].words} on {count} observations")
-
-
-def _acts(controller: Any, observations: FloatArray, rng: np.random.Generator | None) -> list[NDArray[Any]]:
+def _act_all(controller: Any, observations: FloatArray, rng: np.random.Generator | None) -> list[NDArray[Any]]:
     return [np.array(controller.act(observation.copy(), rng)) for observation in observations]
 
 
@@ -145,125 +142,110 @@ def _same(some: list[NDArray[Any]], others: list[NDArray[Any]]) -> bool:
     return all(np.array_equal(one, other) for one, other in zip(some, others, strict=True))
 
 
-def _repeats(controller: Any, observations: FloatArray) -> CheckResult:
-    if _same(_acts(controller, observations, None), _acts(controller, observations, None)):
-        return CheckResult("without rng", "good", "the same observation gives the same action")
-    words = "the same observation gives different actions: it draws, or remembers"
-    return CheckResult("without rng", "bad", words)
+def _repeatable(controller: Any, observations: FloatArray) -> Finding:
+    if _same(_act_all(controller, observations, None), _act_all(controller, observations, None)):
+        return "good", "the same observation gives the same action"
+    return "bad", "the same observation gives different actions: it samples, or it has memory"
 
 
-def _draws(controller: Any, observations: FloatArray, action_size: int, seed: int) -> CheckResult:
-    first, again, other = (_acts(controller, observations, np.random.default_rng(s)) for s in (seed, seed, seed + 1))
+def _seeded(controller: Any, observations: FloatArray, action_size: int, seed: int) -> Finding:
+    first, again, other = (_act_all(controller, observations, np.random.default_rng(s)) for s in (seed, seed, seed + 1))
     for action in first:
-        judged = _judge_action(action, action_size)
-        if judged.verdict == "bad":
-            return CheckResult("with rng", "bad", judged.words)
+        verdict, message = _judge(action, action_size)
+        if verdict == "bad":
+            return verdict, message
     if not _same(first, again):
-        words = "the same seed gives different actions: it does not draw from rng alone"
-        return CheckResult("with rng", "bad", words)
+        return "bad", "the same seed gives different actions: it does not sample from rng alone"
     if _same(first, other):
-        return CheckResult("with rng", "good", "deterministic: rng changes nothing")
-    return CheckResult("with rng", "good", "the same seed gives the same actions")
+        return "good", "deterministic: rng has no effect"
+    return "good", "the same seed gives the same actions"
 
 
-def _check_side_effects(controller: Any, observations: FloatArray) -> list[CheckResult]:
-    given = observations[0].copy()
-    first = controller.act(given, None)
-    kept = np.array(first)
-    unchanged = np.array_equal(given, observations[0])
+def _leaves_observation(controller: Any, observation: FloatArray) -> Finding:
+    passed = observation.copy()
+    controller.act(passed, None)
+    if np.array_equal(passed, observation):
+        return "good", "does not modify the observation"
+    return "bad", "it modifies the observation that is passed to it"
+
+
+def _returns_new_arrays(controller: Any, observations: FloatArray) -> Finding:
+    action = controller.act(observations[0].copy(), None)
+    before = np.array(action)
     if len(observations) > 1:
         controller.act(observations[-1].copy(), None)
-    alias = not np.array_equal(kept, np.asarray(first))
-    return [
-        CheckResult(
-            "observation",
-            "good" if unchanged else "bad",
-            "left as it was" if unchanged else "it changes the observation that it is given",
-        ),
-        CheckResult(
-            "memory",
-            "note" if alias else "good",
-            "it gives the same array each time: copy it to keep it" if alias else "every action is an array of its own",
-        ),
-    ]
+    if np.array_equal(before, np.asarray(action)):
+        return "good", "returns a new array for every action"
+    return "note", "it returns the same array each time: copy it to keep it"
 
 
-def _batch(controller: Any, observations: FloatArray, action_size: int) -> CheckResult:
+def _batch(controller: Any, observations: FloatArray, action_size: int) -> Finding:
     try:
         actions = np.asarray(controller.act(observations.copy(), None))
     except Exception:
         actions = np.empty(0)
     if actions.shape != (len(observations), action_size):
-        told = "it takes one observation at a time: "
         if isinstance(controller, FunctionController):
-            return CheckResult("batch", "good", told + "in many worlds it is called for each")
-        return CheckResult("batch", "note", told + "it cannot drive many worlds at once")
-    rows = np.stack([controller.act(o.copy(), None) for o in observations])
-    if np.allclose(rows, actions, atol=1e-4):
-        return CheckResult("batch", "good", "a batch gives the same actions as its rows")
-    return CheckResult("batch", "bad", "a batch gives other actions than its rows")
+            return "good", "it takes one observation at a time: in many worlds it is called once per world"
+        return "note", "it takes one observation at a time: it cannot drive many worlds at once"
+    if np.allclose(np.stack(_act_all(controller, observations, None)), actions, atol=1e-4):
+        return "good", "a batch gives the same actions as its rows"
+    return "bad", "a batch gives other actions than its rows"
 
 
 def _latency(
     controller: Any, observations: FloatArray, *, deadline: float, calls: int, clock: Callable[[], float]
-) -> CheckResult:
+) -> Finding:
     rng = np.random.default_rng(0)
     seconds = []
     for i in range(calls):
         observation = observations[i % len(observations)].copy()
-        begun = clock()
+        start = clock()
         controller.act(observation, rng)
-        seconds.append(clock() - begun)
-    middle, high = np.percentile(seconds, [50, 99]) * 1e3
-    words = f"median {middle:.3g} ms, 99% within {high:.3g} ms, slowest {max(seconds) * 1e3:.3g} ms"
+        seconds.append(clock() - start)
+    median, high = np.percentile(seconds, [50, 99]) * 1e3
+    message = f"median {median:.3g} ms, 99% within {high:.3g} ms, slowest {max(seconds) * 1e3:.3g} ms"
     late = sum(s > deadline for s in seconds)
     if late:
-        verdict: Literal["bad", "note"] = "bad" if late > calls // 100 else "note"
-        return CheckResult("latency", verdict, f"{words}; {late} of {calls} calls took over {deadline * 1e3:g} ms")
-    return CheckResult("latency", "good", f"{words}; all within {deadline * 1e3:g} ms")
+        verdict: Verdict = "bad" if late > calls // 100 else "note"
+        return verdict, f"{message}; {late} of {calls} calls took over {deadline * 1e3:g} ms"
+    return "good", f"{message}; all within {deadline * 1e3:g} ms"
 
 
-def _odd_input(controller: Any, observation: FloatArray, action_size: int) -> CheckResult:
-    odd = {
+def _odd_input(controller: Any, observation: FloatArray, action_size: int) -> Finding:
+    odd: dict[str, NDArray[Any]] = {
         "zeros": np.zeros_like(observation),
         "huge numbers": np.full_like(observation, 1e6),
         "single precision": observation.astype(np.float32),
         "a view": np.repeat(observation, 2)[::2],
     }
-    for name, given in odd.items():
-        try:
-            judged = _judge_action(controller.act(given, None), action_size)
-        except Exception as error:
-            judged = CheckResult("", "bad", f"raised {type(error).__name__}: {error}")
-        if judged.verdict == "bad":
-            return CheckResult("odd input", "bad", f"on {name} it {judged.words}")
-    return CheckResult("odd input", "good", f"takes {', '.join(odd)}")
+    for name, values in odd.items():
+        verdict, message = _try(controller, values, action_size)
+        if verdict == "bad":
+            return "bad", f"on {name} it {message}"
+    return "good", f"takes {', '.join(odd)}"
 
 
-def _other_thread(controller: Any, observation: FloatArray) -> CheckResult:
-    errors: list[Exception] = []
+def _other_thread(controller: Any, observation: FloatArray) -> Finding:
+    findings: list[Finding] = []
 
-    def work() -> None:
-        try:
-            controller.act(observation.copy(), None)
-        except Exception as error:
-            errors.append(error)
+    def work() -> Finding:
+        controller.act(observation.copy(), None)
+        return "good", "works in another thread"
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=lambda: findings.append(_guarded(work)))
     thread.start()
     thread.join()
-    if errors:
-        return CheckResult("threads", "bad", f"in another thread it raised {type(errors[0]).__name__}: {errors[0]}")
-    return CheckResult("threads", "good", "works in another thread")
+    verdict, message = findings[0]
+    return verdict, message if verdict == "good" else f"in another thread it {message}"
 
 
-def _prediction(controller: Predictor, observations: FloatArray) -> CheckResult:
-    try:
-        for observation in observations:
-            action = np.asarray(controller.act(observation.copy(), None))  # type: ignore[attr-defined]  # checked before
-            reward, cost = controller.predict(observation, action)
-            if np.ndim(reward) or np.ndim(cost) or not (np.isfinite(reward) and np.isfinite(cost)):
-                return CheckResult("predict", "bad", f"gave ({reward}, {cost}); expected two finite numbers")
-    except Exception as error:
-        return CheckResult("predict", "bad", f"raised {type(error).__name__}: {error}")
-    return CheckResult("predict", "good", "predicts finite rewards and costs")
+def _prediction(controller: Any, observations: FloatArray) -> Finding:
+    if not isinstance(controller, Predictor) or getattr(controller, "context", True) is None:
+        return "note", "it has no predictions: blend it with features=online"
+    for observation in observations:
+        action = np.asarray(controller.act(observation.copy(), None))  # type: ignore[attr-defined]  # checked before
+        reward, cost = controller.predict(observation, action)
+        if np.ndim(reward) or np.ndim(cost) or not (np.isfinite(reward) and np.isfinite(cost)):
+            return "bad", f"returned ({reward}, {cost}); expected two finite numbers"
+    return "good", "predicts finite rewards and costs"

@@ -1,4 +1,4 @@
-"""Open a controller by what a user writes: a zoo name, a file, an address, a classical one, a Python object."""
+"""Open a controller by its specification: a zoo name, file, address, classical name or Python object."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from blendctl.controllers.remote import RemoteController
 from blendctl.controllers.zoo import load
 from blendctl.errors import FileFormatError, InputError
 
-__all__ = ["open_controller", "short_name", "TOKEN_VARIABLE"]
+__all__ = ["open_controller", "display_name", "TOKEN_VARIABLE"]
 
-TOKEN_VARIABLE = "BLENDCTL_TOKEN"  # what a remote controller must be shown
+TOKEN_VARIABLE = "BLENDCTL_TOKEN"  # environment variable with the token of remote controllers
 
 
 def open_controller(spec: str, *, world: str | None = None) -> Controller:
     """Open a controller.
 
     spec: a zoo name ("PointGoal1/ppo"), a run directory, a file (.safetensors, .onnx, .pt of OmniSafe or TorchScript,
-    .zip of stable-baselines3), an address ("tcp://host:port", "unix:/path"; the token is taken from the environment
+    .zip of stable-baselines3), an address ("tcp://host:port", "unix:/path"; its token is read from the environment
     variable BLENDCTL_TOKEN), a classical controller ("pure-pursuit"), or Python ("module:object", "file.py:object").
     """
     if spec.startswith(("tcp://", "unix:")):
         return RemoteController(spec, token=os.environ.get(TOKEN_VARIABLE, ""))
     if spec in CLASSICAL:
         if world is None:
-            raise InputError(f'the classical controller "{spec}" needs to know its world')
+            raise InputError(f'the classical controller "{spec}" needs a world')
         return classical(spec, world)
     path = Path(spec)
     if not path.is_file() and ":" in spec:
@@ -43,14 +43,14 @@ def open_controller(spec: str, *, world: str | None = None) -> Controller:
         case ".zip":
             return read_sb3(path)
         case ".pt" | ".pth":
-            return ScriptController(path) if _is_script(path) else read_omnisafe(path)
+            return ScriptController(path) if _is_torchscript(path) else read_omnisafe(path)
     return load(spec)
 
 
-def short_name(spec: str) -> str:
-    """Give what people would call it.
+def display_name(spec: str) -> str:
+    """Return a short name for tables and captions.
 
-    >>> short_name("PointGoal1/ppo-lagrangian"), short_name("runs/fast.onnx"), short_name("mine.py:brake")
+    >>> display_name("PointGoal1/ppo-lagrangian"), display_name("runs/fast.onnx"), display_name("mine.py:brake")
     ('ppo-lagrangian', 'fast', 'brake')
     """
     if spec.startswith(("tcp://", "unix:")):
@@ -59,36 +59,36 @@ def short_name(spec: str) -> str:
     return Path(last).stem or spec
 
 
-def _is_script(path: Path) -> bool:
+def _is_torchscript(path: Path) -> bool:
     if not path.is_file():
-        raise FileFormatError(f"there is no file {path}")
-    if not zipfile.is_zipfile(path):
+        raise FileFormatError(f"{path} is not a file")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(name.endswith("constants.pkl") for name in archive.namelist())
+    except zipfile.BadZipFile:
         return False
-    with zipfile.ZipFile(path) as archive:
-        return any(name.endswith("constants.pkl") for name in archive.namelist())
 
 
 def _from_python(spec: str) -> Controller:
-    """Import "module:object" or "file.py:object"; this runs the user's own code."""
+    """Import "module:object" or "file.py:object"; this executes the user's code."""
     where, _, name = spec.rpartition(":")
     try:
         if where.endswith(".py"):
-            found = importlib.util.spec_from_file_location(Path(where).stem, where)
-            if found is None or found.loader is None:
-                raise ImportError(f"{where} is no Python file")
-            module = importlib.util.module_from_spec(found)
-            found.loader.exec_module(module)
+            module_spec = importlib.util.spec_from_file_location(Path(where).stem, where)
+            if module_spec is None or module_spec.loader is None:
+                raise ImportError(f"{where} is not a Python file")
+            module = importlib.util.module_from_spec(module_spec)
+            module_spec.loader.exec_module(module)
         else:
             module = importlib.import_module(where)
     except Exception as error:  # the user's code may raise anything
         raise InputError(f'"{where}" cannot be imported: {type(error).__name__}: {error}') from error
     if not hasattr(module, name):
         raise InputError(f'"{where}" has no "{name}"')
-    thing = getattr(module, name)
-    if not isinstance(thing, type):
-        return as_controller(thing)
-    try:
-        made = thing()
-    except Exception as error:
-        raise InputError(f'"{spec}" is a class, and {name}() raised {type(error).__name__}: {error}') from error
-    return as_controller(made)
+    controller = getattr(module, name)
+    if isinstance(controller, type):
+        try:
+            controller = controller()
+        except Exception as error:
+            raise InputError(f'"{spec}" is a class, and {name}() raised {type(error).__name__}: {error}') from error
+    return as_controller(controller)

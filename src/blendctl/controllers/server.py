@@ -1,4 +1,4 @@
-"""Serve a controller to others over a socket, without giving its code or weights away."""
+"""Serve a controller over a socket; clients see its actions, not its code or weights."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import socket
 import threading
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -19,14 +18,14 @@ from blendctl.errors import InputError, StateError
 
 __all__ = ["ControllerServer"]
 
-HELLO_WITHIN = 5.0  # s: who does not introduce himself is not kept waiting for
+HELLO_WITHIN = 5.0  # s: a client that has not sent its hello by then is disconnected
 
 
 class ControllerServer:
-    """Answer questions at an address, a thread per connection.
+    """Answer requests at an address, with one thread per connection.
 
-    An address that other machines can reach needs a token. There is no encryption: beyond a trusted network, go through
-    a tunnel (ssh, WireGuard). The controller is asked by one connection at a time.
+    An address that other machines can reach needs a token. There is no encryption: outside of a trusted network, use
+    a tunnel (ssh, WireGuard). Calls to the controller are serialised.
     """
 
     def __init__(
@@ -37,21 +36,21 @@ class ControllerServer:
         token: str = "",
         connections: int = 16,
     ) -> None:
-        wanted = Address.parse(address)
-        if not wanted.loopback and not token:
-            raise InputError(f"{address} can be reached from other machines; serve there only with a token")
+        requested = Address.parse(address)
+        if not requested.loopback and not token:
+            raise InputError(f"other machines can reach {address}; serve there only with a token")
         self.controller = controller
         self._token = token.encode()
-        self._places = threading.BoundedSemaphore(connections)
+        self._slots = threading.BoundedSemaphore(connections)
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._closing = False
-        self._listener = wanted.listen()
-        self.address = wanted if wanted.path else wanted._replace(port=int(self._listener.getsockname()[1]))
+        self._listener = requested.listen()
+        self.address = requested if requested.path else requested._replace(port=int(self._listener.getsockname()[1]))
         self._thread: threading.Thread | None = None
 
     def start(self) -> ControllerServer:
-        """Serve in a thread of its own."""
+        """Serve in a background thread."""
         if self._thread is not None:
             raise StateError("this server is running already")
         self._thread = threading.Thread(target=self.serve_forever, name="blendctl-serve", daemon=True)
@@ -65,7 +64,7 @@ class ControllerServer:
                 connection, _ = self._listener.accept()
             except OSError:
                 return  # closed
-            if not self._places.acquire(blocking=False):
+            if not self._slots.acquire(blocking=False):
                 connection.close()
                 continue
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
@@ -75,44 +74,41 @@ class ControllerServer:
         self._open.add(connection)
         try:
             connection.settimeout(HELLO_WITHIN)
-            if self._greet(channel):
+            if self._handshake(channel):
                 while not self._closing:
                     channel.send(self._answer(channel.receive()))
         except OSError:
-            pass  # the client is gone, or spoke nonsense; others go on
+            pass  # the client is gone or broke the protocol; others are not affected
         finally:
             self._open.discard(connection)
             channel.close()
-            self._places.release()
+            self._slots.release()
 
-    def _greet(self, channel: Channel) -> bool:
+    def _handshake(self, channel: Channel) -> bool:
         until = time.monotonic() + HELLO_WITHIN
         hello = channel.receive(until=until)
         token = hello.get("token")
         if hello.get("op") != "hello" or hello.get("protocol") != PROTOCOL:
-            channel.send({"error": f"this server speaks protocol {PROTOCOL}; begin with hello"}, until=until)
+            channel.send({"error": f"this server implements protocol {PROTOCOL}; begin with hello"}, until=until)
             return False
         if not isinstance(token, str) or not hmac.compare_digest(token.encode(), self._token):
             channel.send({"error": "wrong token"}, until=until)
             return False
         controller = self.controller
         sizes = {name: getattr(controller, name, None) for name in ("observation_size", "action_size")}
-        welcome: dict[str, Any] = {
-            "protocol": PROTOCOL,
-            "name": str(getattr(controller, "name", "controller")),
-        }
+        welcome = {"protocol": PROTOCOL, "name": str(getattr(controller, "name", "controller"))}
         predicts = isinstance(controller, Predictor) and getattr(controller, "context", True) is not None
         channel.send(welcome | sizes | {"predicts": predicts}, until=until)
         return True
 
     def _answer(self, message: dict[str, Any]) -> dict[str, Any]:
-        number = message.get("id")
+        request = message.get("id")
         try:
-            return {"id": number} | self._do(message)
+            return {"id": request} | self._call(message)
         except Exception as error:
-            return {"id": number, "error": f"{type(error).__name__}: {error}"[:500]}
+            return {"id": request, "error": f"{type(error).__name__}: {error}"[:500]}
 
-    def _do(self, message: dict[str, Any]) -> dict[str, Any]:
+    def _call(self, message: dict[str, Any]) -> dict[str, Any]:
         observation = unpack_array(message.get("observation"))
         match message.get("op"):
             case "act":
@@ -131,7 +127,7 @@ class ControllerServer:
         raise WireError(f"unknown op {message.get('op')!r}; allowed: act, predict")
 
     def close(self) -> None:
-        """Stop serving and cut all connections."""
+        """Stop serving and close all connections."""
         self._closing = True
         for connection in (self._listener, *list(self._open)):
             with contextlib.suppress(OSError):  # not connected, or gone already
@@ -145,7 +141,5 @@ class ControllerServer:
     def __enter__(self) -> ControllerServer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

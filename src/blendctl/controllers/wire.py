@@ -1,21 +1,21 @@
-"""The protocol between a remote controller and whoever asks it: frames, arrays, addresses.
+"""The protocol between a remote controller and its clients: frames, arrays, addresses.
 
 A connection is TCP or a Unix socket. Both sides send frames: four bytes of length (big-endian), then a
 msgpack map of that length, at most 16 MiB. An array is {"type": "<f8", "shape": [60], "data": bytes}. The client
-begins:
+sends first:
 
     -> {"op": "hello", "protocol": 1, "token": "..."}
     <- {"protocol": 1, "name": "ppo", "observation_size": 60 or nil, "action_size": 2 or nil, "predicts": true}
 
-A wrong token or protocol is answered by {"error": "..."}, and the connection is closed. Then, one at a time or several:
+A wrong token or protocol is answered with {"error": "..."}, and the connection is closed. Then follow requests:
 
     -> {"op": "act", "id": 7, "observation": array, "seed": 123 or nil}
     <- {"id": 7, "action": array}
     -> {"op": "predict", "id": 8, "observation": array, "action": array}
     <- {"id": 8, "reward": array, "cost": array}
 
-or {"id": 7, "error": "..."}. With a seed the action is a draw from the policy that the seed decides, with nil it is
-the mean. Answers come in order; one that comes too late is known by its id, and thrown away.
+or {"id": 7, "error": "..."}. With a seed the action is a sample from the policy, with nil it is the mean. Answers have
+the order of their requests; the client recognises a late one by its id and drops it.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _TYPES = frozenset(["<f8", "<f4", "<i8", "<i4", "|u1", "|b1"])
 
 
 class WireError(BlendctlError, ConnectionError):
-    """The other side broke the protocol, refused, or is gone."""
+    """The other side broke the protocol, refused the connection, or closed it."""
 
 
 class Address(NamedTuple):
-    """Where a controller is served: tcp://host:port or unix:/path."""
+    """The address of a server: tcp://host:port or unix:/path."""
 
     host: str  # "" for a Unix socket
     port: int
@@ -53,7 +53,7 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Read an address.
+        """Parse an address.
 
         >>> Address.parse("tcp://127.0.0.1:7001")
         Address(host='127.0.0.1', port=7001, path='')
@@ -74,7 +74,7 @@ class Address(NamedTuple):
 
     @property
     def loopback(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Whether only this machine can connect."""
         return bool(self.path) or self.host in ("localhost", "::1") or self.host.startswith("127.")
 
     def __str__(self) -> str:
@@ -84,20 +84,20 @@ class Address(NamedTuple):
     def connect(self, seconds: float) -> socket.socket:
         """Connect as a client."""
         if self.path:
-            made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            made.settimeout(seconds)
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            connection.settimeout(seconds)
             try:
-                made.connect(self.path)
+                connection.connect(self.path)
             except OSError:
-                made.close()
+                connection.close()
                 raise
-            return made
-        made = socket.create_connection((self.host, self.port), timeout=seconds)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return made
+            return connection
+        connection = socket.create_connection((self.host, self.port), timeout=seconds)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
 
     def listen(self) -> socket.socket:
-        """Listen as a server; a Unix socket is for its owner alone."""
+        """Listen as a server; only the owner can connect to a Unix socket."""
         try:
             return self._listen_unix() if self.path else self._listen_tcp()
         except OSError as error:
@@ -108,19 +108,19 @@ class Address(NamedTuple):
         return socket.create_server((self.host, self.port), family=family, backlog=16)
 
     def _listen_unix(self) -> socket.socket:
-        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            made.bind(self.path)
+            connection.bind(self.path)
             Path(self.path).chmod(0o600)
-            made.listen(16)
+            connection.listen(16)
         except OSError:
-            made.close()
+            connection.close()
             raise
-        return made
+        return connection
 
 
 class Channel:
-    """Frames over a socket, with a deadline for each; what has arrived of a frame is kept for the next call."""
+    """Frames over a socket, with a deadline for each; a partly received frame is kept for the next call."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.socket = connection
@@ -133,7 +133,7 @@ class Channel:
         body = msgpack.packb(message)
         if len(body) > LARGEST_FRAME:
             raise WireError(f"a frame of {len(body)} bytes is too long; allowed: {LARGEST_FRAME}")
-        self._limit(until)
+        self._set_timeout(until)
         self.socket.sendall(_LENGTH.pack(len(body)) + body)
 
     def receive(self, *, until: float | None = None) -> dict[str, Any]:
@@ -150,20 +150,20 @@ class Channel:
         try:
             message = msgpack.unpackb(body)
         except Exception as error:  # msgpack's errors share no base
-            raise WireError(f"a frame is no msgpack: {error}") from None
+            raise WireError(f"a frame is not msgpack: {error}") from None
         if not isinstance(message, dict):
             raise WireError(f"a frame must be a map, actually: {type(message).__name__}")
         return message
 
     def _fill(self, size: int, until: float | None) -> None:
         while len(self._buffer) < size:
-            self._limit(until)
-            piece = self.socket.recv(1 << 16)
-            if not piece:
+            self._set_timeout(until)
+            received = self.socket.recv(1 << 16)
+            if not received:
                 raise WireError("the other side closed the connection")
-            self._buffer += piece
+            self._buffer += received
 
-    def _limit(self, until: float | None) -> None:
+    def _set_timeout(self, until: float | None) -> None:
         if until is None:
             self.socket.settimeout(None)
             return
@@ -178,7 +178,7 @@ class Channel:
 
 
 def pack_array(values: ArrayLike) -> dict[str, Any]:
-    """Write an array as a map."""
+    """Convert an array to a map."""
     array = np.asarray(values)
     array = np.array(array, order="C", dtype=array.dtype.newbyteorder("<"))  # keeps the shape of a scalar
     if array.dtype.str not in _TYPES:
@@ -186,10 +186,10 @@ def pack_array(values: ArrayLike) -> dict[str, Any]:
     return {"type": array.dtype.str, "shape": list(array.shape), "data": array.tobytes()}
 
 
-def unpack_array(told: Any) -> NDArray[Any]:
-    """Read an array from its map; refuse anything else."""
+def unpack_array(message: Any) -> NDArray[Any]:
+    """Convert a map to an array; raise WireError for anything else."""
     try:
-        kind, shape, data = told["type"], [int(n) for n in told["shape"]], told["data"]
+        kind, shape, data = message["type"], [int(n) for n in message["shape"]], message["data"]
         if kind not in _TYPES or not isinstance(data, bytes) or min(shape, default=0) < 0:
             raise ValueError(f"type {kind!r}, shape {shape}")
         return np.frombuffer(data, np.dtype(kind)).reshape(shape).copy()

@@ -126,14 +126,14 @@ def _function(kind: str) -> Any:
 
 def controller_digest(spec: str) -> str:
     """Digest the file behind a controller's name; what has no file (classical, remote) is told by its name alone."""
-    from blendctl.controllers.zoo import controller_file
+    from blendctl.controllers.zoo import find_controller_file
 
     path = Path(spec)
     if ":" in spec and not path.is_file():
         path = Path(spec.rpartition(":")[0])  # file.py:object; addresses and modules have no file
     elif not path.is_file():
         try:
-            path = controller_file(spec)
+            path = find_controller_file(spec)
         except InputError:
             return spec  # whoever opens it says what is wrong
     try:

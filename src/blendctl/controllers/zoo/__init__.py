@@ -1,4 +1,4 @@
-"""The zoo: find and load the trained controllers that ship, or one from a path."""
+"""The zoo: find and load the trained controllers of the package, or one from a path."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from blendctl.controllers.controller_file import read_controller
 from blendctl.controllers.network import NetworkController
 from blendctl.errors import InputError, did_you_mean
 
-__all__ = ["PAIRS", "load", "controller_file", "zoo_names", "ships", "add_to_zoo", "write_card", "ZOO"]
+__all__ = ["PAIRS", "load", "find_controller_file", "zoo_names", "in_zoo", "add_to_zoo", "write_card", "ZOO"]
 
 # The pairs of the paper, by world: the performant controller, then the safe one.
 PAIRS = {
@@ -26,7 +26,7 @@ ZOO = Path(__file__).parent
 
 
 def zoo_names() -> list[str]:
-    """List what ships, as names that `load` takes: "PointGoal1/ppo"."""
+    """List the controllers of the zoo by the names that `load` takes, such as "PointGoal1/ppo"."""
     return sorted(_names())
 
 
@@ -38,13 +38,13 @@ def _names() -> Iterator[str]:
 def load(name: str | Path) -> NetworkController:
     """Load a controller: a zoo name such as "PointGoal1/ppo", or the path of a .safetensors file.
 
-    A run directory of `blendctl train` works too: its latest controller is taken.
+    With a run directory of `blendctl train`, load its latest controller.
     """
-    return read_controller(controller_file(name))
+    return read_controller(find_controller_file(name))
 
 
-def controller_file(name: str | Path) -> Path:
-    """Find the file of a controller by its zoo name, path or run directory."""
+def find_controller_file(name: str | Path) -> Path:
+    """Return the file of a controller by its zoo name, path or run directory."""
     path = Path(name)
     if str(name) in _names():
         return ZOO / f"{name}.safetensors"
@@ -57,19 +57,19 @@ def controller_file(name: str | Path) -> Path:
     raise InputError(f'there is no controller "{name}", neither in the zoo nor as a file; {hint}')
 
 
-def ships(path: Path) -> bool:
-    """Tell whether a file is part of the installed zoo, by whichever way it was named."""
+def in_zoo(path: Path) -> bool:
+    """Return whether a file is part of the installed zoo."""
     return path.resolve().is_relative_to(ZOO.resolve())
 
 
 def add_to_zoo(run: str | Path, *, zoo: Path | None = None, replace: bool = False) -> Path:
-    """Copy a run's controller and its card into a zoo (the installed one), under World/algorithm; give the file.
+    """Copy a run's controller and its card into a zoo, under World/algorithm; return the new file.
 
-    What is there already stays, and the copy is refused, unless `replace`.
+    zoo: the directory; the installed one by default. An existing controller is overwritten only with `replace`.
     """
     controller = load(run)
     if not controller.card:
-        raise InputError(f"the controller of {run} has no card yet; let the training run finish first")
+        raise InputError(f"the controller of {run} has no card yet; finish the training run first")
     world, algorithm = (str(controller.card.get(word, "")) for word in ("world", "algorithm"))
     for word in (world, algorithm):
         if not word or Path(word).name != word:
@@ -77,10 +77,10 @@ def add_to_zoo(run: str | Path, *, zoo: Path | None = None, replace: bool = Fals
     path = (zoo or ZOO) / world / f"{algorithm}.safetensors"
     if path.exists() and not replace:
         raise InputError(
-            f'the zoo has a "{world}/{algorithm}" already; to overwrite it give --replace; {run} can be used as it '
-            "is, wherever a controller is asked for"
+            f'the zoo has a "{world}/{algorithm}" already; overwrite it with --replace. Every command also accepts the '
+            f"path {run} directly"
         )
-    write_atomically(path, controller_file(run).read_bytes())
+    write_atomically(path, find_controller_file(run).read_bytes())
     write_card(controller.card, path)
     return path
 
