@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, overload
 
 import gymnasium
-import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from blendctl.blender.batch import BatchRecord, BlenderBatch
@@ -15,6 +14,7 @@ from blendctl.blender.core import Blender
 from blendctl.blender.counterfactual import CounterfactualEvaluator
 from blendctl.blender.record import Record
 from blendctl.errors import InputError
+from blendctl.rollout import rollout
 
 __all__ = ["run"]
 
@@ -142,8 +142,8 @@ def _make(name: str) -> gymnasium.Env[Any, Any]:
 def _many(
     env: Any, blender: BlenderBatch, episodes: int, seed: int | None, counterfactual: bool
 ) -> Iterator[BatchRecord]:
-    own = isinstance(env, str)
-    if own:
+    made_here = isinstance(env, str)
+    if made_here:
         from blendctl.envs import VectorWorld
 
         env = VectorWorld(env, len(blender), autoreset_mode=AutoresetMode.DISABLED)
@@ -152,35 +152,19 @@ def _many(
             raise InputError(
                 f"the environment has {env.num_envs} worlds, the blender drives {len(blender)}; they must be equal"
             )
-        if env.metadata.get("autoreset_mode") is not AutoresetMode.DISABLED:
-            raise InputError(
-                'expected a vector environment with autoreset_mode="Disabled", so that no step goes to a reset'
-            )
-        if counterfactual and not hasattr(env, "peek"):
-            raise InputError(f"counterfactual steps need worlds with `peek`, actually: {env!r}")
-        left = np.full(env.num_envs, episodes)
-        seeds = None if seed is None else [seed + row * episodes for row in range(env.num_envs)]
-        observations, _ = env.reset(seed=seeds)
-        while (left > 0).any():
-            actions = blender.act(observations)
-            if counterfactual:
-                blender.judge(env.peek)
-            observations, rewards, terminated, truncated, infos = env.step(actions)
-            ended = terminated | truncated
-            record = blender.observe(rewards, infos, ended=ended, counted=left > 0)
-            left -= ended
-            if ended.any():
-                again = [None] * len(ended) if seeds is None else _next(seeds, ended, left, episodes)
-                observations, _ = env.reset(seed=again, options={"reset_mask": ended})
-            yield record
+        if counterfactual:
+            blender.expect_single_steps()
+        for batch in rollout(
+            env,
+            blender,
+            controllers=blender.controllers,
+            seed=seed,
+            rngs=blender.rngs,
+            episodes=episodes,
+            counterfactual_every=int(counterfactual),
+            raw_proposals=True,
+        ):
+            yield blender.record(batch)
     finally:
-        if own:
+        if made_here:
             env.close()
-
-
-def _next(seeds: list[int], ended: Any, left: Any, episodes: int) -> list[int | None]:
-    """Give the seed of the next episode of each world that has just ended one."""
-    return [
-        seed + min(int(episodes - rest), episodes - 1) if done else None
-        for seed, done, rest in zip(seeds, ended, left, strict=True)
-    ]

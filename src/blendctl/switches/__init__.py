@@ -1,17 +1,6 @@
-"""Rivals: every way to drive with two controllers that `blendctl compare` knows, one idea per file."""
+"""Switches: the rules that `blendctl compare` knows to drive with two controllers, one idea per file."""
 
-from blendctl.switches.base import RolloutContext, StepInput, Switch
-from blendctl.switches.driving import Episodes, drive, open_worlds
+from blendctl.switches.base import RolloutContext, StepInput, Switch, open_worlds, switch_seed
 from blendctl.switches.methods import METHODS, Method, find_method
 
-__all__ = [
-    "StepInput",
-    "Switch",
-    "RolloutContext",
-    "Episodes",
-    "drive",
-    "open_worlds",
-    "METHODS",
-    "Method",
-    "find_method",
-]
+__all__ = ["StepInput", "Switch", "RolloutContext", "open_worlds", "switch_seed", "METHODS", "Method", "find_method"]

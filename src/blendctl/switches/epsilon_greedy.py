@@ -1,4 +1,4 @@
-"""Epsilon-greedy: the best estimate, and now and then anyone."""
+"""Epsilon-greedy: the best estimate; a uniform draw with probability epsilon."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ class EpsilonGreedy:
         best = nearly_greatest((stage.estimate * weights).sum(axis=-1), stage.tolerance)
         if self.epsilon <= 0.0 or self.epsilon >= 1.0:
             return best | (self.epsilon >= 1.0)
-        # The learner's generator gives normal draws; one below this quantile comes with probability epsilon.
+        # The learner's generator draws normals; one lies below this quantile with probability epsilon.
         explore = stage.normals(1)[..., 0] < NormalDist().inv_cdf(self.epsilon)
         return np.asarray(best | explore[..., None])

@@ -1,4 +1,4 @@
-"""Log drives for an offline-trained switch: the controllers take turns by chance, on layouts of their own."""
+"""Log rollouts for an offline-trained switch: the controllers take random turns on layouts of their own."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl.controllers import Controller
-from blendctl.controllers.adapters import act_rows
 from blendctl.envs import VectorWorld
 from blendctl.errors import InputError
+from blendctl.rollout import StepBatch, rollout
+from blendctl.switches.base import ArmArray, StepInput, Switch
 from blendctl.switches.state_features import describe_states
 
 __all__ = ["Log", "log_drives"]
@@ -27,10 +28,31 @@ class Log:
     """Windows of `every` steps that one controller drove, with the states at both ends."""
 
     state: FloatArray  # (windows, size)
-    arm: NDArray[np.intp]  # (windows,) who drove
-    brought: FloatArray  # (windows, 2) discounted reward and cost
+    arm: NDArray[np.intp]  # (windows,) the controller that drove
+    sums: FloatArray  # (windows, 2) discounted reward and cost
     after: FloatArray  # (windows, size)
     discount: float  # of a step
+
+
+class RandomTurns(Switch):
+    """Let controllers take turns of `every` to three times as many steps, each drawn with equal probability."""
+
+    def __init__(self, arms: int, worlds: int, *, every: int, rng: np.random.Generator) -> None:
+        self.arms, self.every, self.rng = arms, every, rng
+        self.arm, self.left = np.zeros(worlds, np.intp), np.zeros(worlds, np.int64)
+        self._draw()
+
+    def choose(self, frame: StepInput) -> ArmArray:
+        return self.arm
+
+    def learn(self, batch: StepBatch) -> None:
+        # The next turn is drawn here, before the controllers draw their noise from the same generator.
+        self._draw()
+
+    def _draw(self) -> None:
+        n, over = len(self.left), self.left == 0
+        self.arm = np.where(over, self.rng.integers(self.arms, size=n), self.arm)
+        self.left = np.where(over, self.rng.integers(self.every, 3 * self.every + 1, size=n), self.left) - 1
 
 
 def log_drives(
@@ -42,40 +64,30 @@ def log_drives(
     discount: float,
     steps: int,
 ) -> Log:
-    """Drive one episode of `steps` steps in each world; turns last `every` to three times as long.
+    """Run one episode of at most `steps` steps in each world, and cut it into windows of `every` steps.
 
-    Windows may overlap: one begins every few steps.
+    Windows may overlap: one begins every few steps. The log ends where the first episode ends.
     """
-    n, stride = worlds.num_envs, math.gcd(STRIDE, every)
-    rng = np.random.default_rng([seed, 7])
-    observations, _ = worlds.reset(seed=seed)
-    driver, left = np.zeros(n, np.intp), np.zeros(n, np.int64)
-    states, drivers = [], np.zeros((steps, n), np.intp)
-    reward, cost = np.zeros((steps, n)), np.zeros((steps, n))
-    for t in range(steps):
-        over = left == 0
-        driver = np.where(over, rng.integers(len(controllers), size=n), driver)
-        left = np.where(over, rng.integers(every, 3 * every + 1, size=n), left) - 1
-        if t % stride == 0:
-            states.append(describe_states(controllers, observations))
-        proposals = np.stack([act_rows(c, observations, rng) for c in controllers])
-        drivers[t] = driver
-        actions = np.clip(proposals[driver, np.arange(n)], -1.0, 1.0)
-        observations, reward[t], terminated, truncated, infos = worlds.step(actions)
-        cost[t] = infos["cost"]
-        if (terminated | truncated).any():
-            steps = t + 1  # lock-step: what follows would mix episodes
+    stride, rng = math.gcd(STRIDE, every), np.random.default_rng([seed, 7])
+    turns = RandomTurns(len(controllers), worlds.num_envs, every=every, rng=rng)
+    states: list[FloatArray] = []
+    steps_taken: list[tuple[ArmArray, FloatArray, FloatArray]] = []
+    rngs = [rng] * len(controllers)
+    for batch in rollout(worlds, turns, controllers=controllers, seed=seed, rngs=rngs, steps=steps):
+        if batch.input.step % stride == 0:
+            states.append(describe_states(controllers, batch.input.observations))
+        steps_taken.append((batch.arm, batch.reward, batch.cost))
+        if batch.ended.any():
             break
+    drivers, reward, cost = (np.stack(column) for column in zip(*steps_taken, strict=True))
     powers = discount ** np.arange(every)
-    found = []
-    for t in range(0, steps - every, stride):
-        if t + every > (len(states) - 1) * stride:
-            break
+    windows = []
+    last = min(len(drivers) - every, (len(states) - 1) * stride - every + 1)
+    for t in range(0, last, stride):
         same = np.flatnonzero((drivers[t : t + every] == drivers[t]).all(axis=0))
-        brought = np.stack([powers @ values[t : t + every, same] for values in (reward, cost)], axis=1)
-        later = states[(t + every) // stride][same]
-        found.append((states[t // stride][same], drivers[t, same], brought, later))
-    if not found:
-        raise InputError(f"episodes of {steps} steps are too short for windows of {every}; log longer ones")
-    state, arm, brought, after = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return Log(state, arm, brought, after, discount)
+        sums = np.stack([powers @ values[t : t + every, same] for values in (reward, cost)], axis=1)
+        windows.append((states[t // stride][same], drivers[t, same], sums, states[(t + every) // stride][same]))
+    if not windows:
+        raise InputError(f"episodes of {len(drivers)} steps are too short for windows of {every}; log longer ones")
+    state, arm, sums, after = (np.concatenate(parts) for parts in zip(*windows, strict=True))
+    return Log(state, arm, sums, after, discount)

@@ -1,4 +1,4 @@
-"""The methods that are compared: each with its parameters, what they may be, and how it is made."""
+"""The methods that `blendctl compare` knows: their parameters with allowed values, and how each is made."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, Literal
 
 from blendctl.bandit.rules import Linear
 from blendctl.errors import InputError, did_you_mean
-from blendctl.switches.bandits import Bandit, long_context
+from blendctl.switches.bandits import long_context, pooled_bandit
 from blendctl.switches.base import RolloutContext, Switch
 from blendctl.switches.epsilon_greedy import EpsilonGreedy
 from blendctl.switches.foresight import LeastLoss, PredictedAhead
 from blendctl.switches.offline import Fitted, FittedAhead
 from blendctl.switches.oracles import NextStep, Rollouts
-from blendctl.switches.random_switch import Chance
-from blendctl.switches.shared import Shared
+from blendctl.switches.random_switch import RandomSwitch
+from blendctl.switches.shared import SharedControl
 from blendctl.switches.simplex import Simplex
-from blendctl.switches.single import Alone
+from blendctl.switches.single import SingleController
 
 __all__ = ["METHODS", "Method", "Parameter", "find_method", "with_values"]
 
@@ -27,7 +27,7 @@ Value = float | int
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a method: the values that are tried, and what is allowed."""
+    """A parameter of a method: the values to try, and the allowed range."""
 
     values: tuple[Value, ...]
     help: str
@@ -42,11 +42,11 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to drive, by name. With several values of a parameter, all their combinations are run.
+    """A switch by name. With several values of a parameter, all their combinations are run.
 
-    shown: which combination stands for the method in the table; None: the best by corner score, chosen on other
-    episodes than those that it is judged by. make: gets a seat, the parameters, and what a trained method
-    has learned.
+    shown: which combination represents the method in the table; None: the best by corner score, chosen on other
+    episodes than those that it is judged by. make: makes the switch from a context, the parameters, and the
+    result of offline training.
     """
 
     name: str
@@ -54,8 +54,8 @@ class Method:
     make: Callable[[RolloutContext, Mapping[str, Any], Mapping[str, Any]], Switch]
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     shown: int | None = 0
-    trained: bool = False  # it learns offline, before the comparison
-    needs: Literal["", "critic", "context"] = ""  # what the controllers must bring
+    trained: bool = False  # offline, before the comparison
+    needs: Literal["", "critic", "context"] = ""  # what the controllers must have
     heavy: bool = False  # its episodes take many times longer than others
 
     @property
@@ -71,28 +71,28 @@ COST_WEIGHT = Parameter((0.1,), "reward that one cost is worth")
 COST_WEIGHTS = Parameter((0.03, 0.1, 0.3, 1.0), "reward that one cost is worth")
 
 _ALL = (
-    Method("performant", "the first controller alone", lambda seat, p, _: Alone(seat, arm=0)),
-    Method("safe", "the last controller alone", lambda seat, p, _: Alone(seat, arm=-1)),
+    Method("performant", "the first controller alone", lambda context, p, _: SingleController(0)),
+    Method("safe", "the last controller alone", lambda context, p, _: SingleController(-1)),
     Method(
         "random",
         "a coin at every step",
-        lambda seat, p, _: Chance(seat, per="step", **p),
+        lambda context, p, _: RandomSwitch(context, per="step", **p),
         {"share": SHARES},
         shown=1,
     ),
     Method(
         "random-episode",
         "a coin before every episode: the mixing line",
-        lambda seat, p, _: Chance(seat, per="episode", **p),
+        lambda context, p, _: RandomSwitch(context, per="episode", **p),
         {"share": SHARES},
         shown=1,
     ),
     Method(
         "epsilon-greedy",
-        "the best estimated reward - weight * cost, sometimes anyone",
-        lambda seat, p, _: Bandit(seat, rule=EpsilonGreedy(**p)),
+        "the best estimated reward - weight * cost, sometimes a random arm",
+        lambda context, p, _: pooled_bandit(context, rule=EpsilonGreedy(**p)),
         {
-            "epsilon": Parameter((0.1,), "probability of picking anyone", most=1.0),
+            "epsilon": Parameter((0.1,), "probability of a random arm", most=1.0),
             "cost_weight": COST_WEIGHTS,
         },
         shown=None,
@@ -100,25 +100,25 @@ _ALL = (
     Method(
         "linucb",
         "scalarised LinUCB: the best optimistic reward - weight * cost",
-        lambda seat, p, _: Bandit(seat, rule=Linear(weights=(1.0, p["cost_weight"]))),
+        lambda context, p, _: pooled_bandit(context, rule=Linear(weights=(1.0, p["cost_weight"]))),
         {"cost_weight": COST_WEIGHTS},
         shown=None,
     ),
     Method(
         "pareto-ucb",
-        "anyone on the front of the optimistic indices",
-        lambda seat, p, _: Bandit(seat, rule="pareto-uniform"),
+        "a random arm on the front of the optimistic indices",
+        lambda context, p, _: pooled_bandit(context, rule="pareto-uniform"),
     ),
-    Method("paper", "least maximal loss of the next step", lambda seat, p, _: Bandit(seat)),
+    Method("paper", "least maximal loss of the next step", lambda context, p, _: pooled_bandit(context)),
     Method(
         "paper-previous",
         "the same from the state before, as printed",
-        lambda seat, p, _: Bandit(seat, previous=True),
+        lambda context, p, _: pooled_bandit(context, previous=True),
     ),
     Method(
         "horizon",
-        "the paper's bandit with a longer view and longer stages",
-        lambda seat, p, _: _horizon(seat, p),
+        "the paper's bandit with a longer horizon and longer stages",
+        lambda context, p, _: _horizon(context, p),
         {
             "horizon": Parameter((50,), "control steps that the context predicts", least=1),
             "hold": Parameter((10, 20), "control steps per decision", least=1),
@@ -129,10 +129,9 @@ _ALL = (
     ),
     Method(
         "predicted",
-        "least loss as the context networks foresee it, no learning",
-        lambda seat, p, _: LeastLoss(
-            seat,
-            PredictedAhead(seat, horizon=p["horizon"]),
+        "least loss as predicted by the context networks, no learning",
+        lambda context, p, _: LeastLoss(
+            PredictedAhead(context, horizon=p["horizon"]),
             every=p["every"],
             cost_weight=p["cost_weight"],
         ),
@@ -147,7 +146,7 @@ _ALL = (
     Method(
         "simplex",
         "safe while a cost critic is above a threshold",
-        lambda seat, p, _: Simplex(seat, **p),
+        lambda context, p, _: Simplex(context, **p),
         {
             "threshold": Parameter((0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0), "discounted cost that alarms"),
             "hold": Parameter((1,), "control steps per decision", least=1),
@@ -158,16 +157,15 @@ _ALL = (
     Method(
         "shared",
         "weighted sum of the actions",
-        lambda seat, p, _: Shared(seat, **p),
+        lambda context, p, _: SharedControl(context, **p),
         {"share": SHARES},
         shown=None,
     ),
     Method(
         "offline",
-        "a switch trained on logged drives, then frozen",
-        lambda seat, p, learned: LeastLoss(
-            seat,
-            FittedAhead(seat, Fitted.from_dict(dict(learned))),
+        "a switch trained on logged rollouts, then frozen",
+        lambda context, p, learned: LeastLoss(
+            FittedAhead(context, Fitted.from_dict(dict(learned))),
             every=p["every"],
             cost_weight=p["cost_weight"],
         ),
@@ -184,15 +182,14 @@ _ALL = (
     Method(
         "oracle",
         "true feedback of the next step: least maximal loss",
-        lambda seat, p, _: LeastLoss(seat, NextStep(seat), every=1, cost_weight=p["cost_weight"]),
+        lambda context, p, _: LeastLoss(NextStep(context), every=1, cost_weight=p["cost_weight"]),
         {"cost_weight": Parameter((1.0,), "reward that one cost is worth")},
     ),
     Method(
         "ceiling",
         "look-ahead oracle: rolls every controller out",
-        lambda seat, p, _: LeastLoss(
-            seat,
-            Rollouts(seat, horizon=p["horizon"], samples=p["samples"]),
+        lambda context, p, _: LeastLoss(
+            Rollouts(context, horizon=p["horizon"], samples=p["samples"]),
             every=p["every"],
             cost_weight=p["cost_weight"],
         ),
@@ -209,29 +206,29 @@ _ALL = (
 METHODS: dict[str, Method] = {method.name: method for method in _ALL}
 
 
-def _horizon(seat: RolloutContext, p: Mapping[str, Any]) -> Switch:
-    # A step's reward is a few hundredths, a cost is 0 or 1: in these units both the context and what a stage brings
-    # are about 1 in size, and the learner's coefficients as well.
+def _horizon(context: RolloutContext, p: Mapping[str, Any]) -> Switch:
+    # A step's reward is a few hundredths, a cost is 0 or 1: in these units the context, the sums of a stage and
+    # the learner's coefficients are all about 1 in size.
     reward_unit = 0.05
     cost_unit = reward_unit / max(p["cost_weight"], 1e-6)
     hold = p["hold"]
-    return Bandit(
-        seat,
-        features=long_context(seat, horizon=p["horizon"], units=(reward_unit, cost_unit)),
+    return pooled_bandit(
+        context,
+        features=long_context(context, horizon=p["horizon"], units=(reward_unit, cost_unit)),
         hold=hold,
         scales=(reward_unit * hold, cost_unit * hold),
     )
 
 
 def find_method(name: str) -> Method:
-    """Give a method by name."""
+    """Return a method by name."""
     if name not in METHODS:
         raise InputError(f'there is no method "{name}"; {did_you_mean(name, METHODS)}')
     return METHODS[name]
 
 
 def with_values(method: Method, assignments: Mapping[str, str]) -> Method:
-    """Give the method with other values of its parameters, each written as "60" or "30,60".
+    """Return the method with other values of its parameters, each written as "60" or "30,60".
 
     >>> with_values(METHODS["ceiling"], {"horizon": "30,60"}).parameters["horizon"].values
     (30, 60)

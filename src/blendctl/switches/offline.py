@@ -1,4 +1,4 @@
-"""An offline-trained switch: linear fitted Q iteration on logged drives, frozen before the comparison."""
+"""An offline-trained switch: linear fitted Q iteration on logged rollouts, frozen before the comparison."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ __all__ = ["Fitted", "fit", "FittedAhead"]
 
 @dataclass(frozen=True)
 class Fitted:
-    """A linear model of what is to come: (return, cost) = ((state - shift) / scale) @ weights[arm]."""
+    """A linear model of the future: (return, cost) = ((state - shift) / scale) @ weights[arm]."""
 
     shift: FloatArray  # (size,)
     scale: FloatArray  # (size,)
     weights: FloatArray  # (arms, size, 2)
 
     def __call__(self, states: FloatArray) -> FloatArray:
-        """Give (B, arms, 2) for described states (B, size)."""
+        """Return (B, arms, 2) for described states (B, size)."""
         return np.asarray(np.einsum("bs,ksj->bkj", (states - self.shift) / self.scale, self.weights))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the model as JSON data."""
+        """Return the model as JSON data."""
         return {"shift": self.shift.tolist(), "scale": self.scale.tolist(), "weights": self.weights.tolist()}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Fitted:
-        """Read what `to_dict` gave."""
+        """Read the result of `to_dict`."""
         return cls(*(np.array(data[name], np.float64) for name in ("shift", "scale", "weights")))
 
 
@@ -42,7 +42,7 @@ def fit(log: Log, *, arms: int, every: int, cost_weight: float, ridge: float, pa
     """Fit return and cost of driving `every` steps with each arm and greedily from then on.
 
     Greedy means the arm with the greatest return - cost_weight * cost. Each arm's model is a ridge regression
-    on the windows that it drove, of what they brought plus what the model expects after them.
+    on the windows that it drove, of their sums plus the model's estimate after them.
     """
     shift, scale = log.state.mean(axis=0), log.state.std(axis=0)
     constant = scale < 1e-9
@@ -52,7 +52,7 @@ def fit(log: Log, *, arms: int, every: int, cost_weight: float, ridge: float, pa
     rows = [np.flatnonzero(log.arm == arm) for arm in range(arms)]
     for arm, chosen in enumerate(rows):
         if len(chosen) < 10:
-            raise InputError(f"controller {arm} drove only {len(chosen)} logged windows; log longer drives")
+            raise InputError(f"controller {arm} drove only {len(chosen)} logged windows; log longer rollouts")
         x = state[chosen]
         gram = x.T @ x + ridge * len(chosen) * np.diag(~constant)  # the constant is not shrunk
         solvers.append(np.linalg.lstsq(gram, x.T, rcond=None)[0])
@@ -61,7 +61,7 @@ def fit(log: Log, *, arms: int, every: int, cost_weight: float, ridge: float, pa
     for _ in range(passes):
         expected = np.einsum("bs,ksj->bkj", after, weights)
         greedy = (expected @ np.array([1.0, -cost_weight])).argmax(axis=1)
-        target = log.brought + step * expected[np.arange(len(after)), greedy]
+        target = log.sums + step * expected[np.arange(len(after)), greedy]
         weights = np.stack([solvers[arm] @ target[rows[arm]] for arm in range(arms)])
     return Fitted(shift, scale, weights)
 
@@ -69,8 +69,8 @@ def fit(log: Log, *, arms: int, every: int, cost_weight: float, ridge: float, pa
 class FittedAhead:
     """The fitted model as a foresight."""
 
-    def __init__(self, seat: RolloutContext, model: Fitted) -> None:
-        self.controllers, self.model = seat.controllers, model
+    def __init__(self, context: RolloutContext, model: Fitted) -> None:
+        self.controllers, self.model = context.controllers, model
 
     def __call__(self, frame: StepInput) -> FloatArray:
         return self.model(describe_states(self.controllers, frame.observations))

@@ -1,8 +1,8 @@
-"""The oracles: what each controller truly brings, asked of the simulator itself.
+"""The oracles: true return and cost of each controller, from the simulator itself.
 
 The look-ahead oracle is the ceiling of all switches that decide as often: it rolls every controller out from the very
-state, but the future's randomness (next goals, action noise) is drawn afresh and averaged over a few samples, so
-it knows the world and not its luck.
+state, but the future's randomness (next goals, action noise) is drawn afresh and averaged over a few samples:
+it knows the world, not the outcome of its random draws.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ __all__ = ["NextStep", "Rollouts"]
 class NextStep:
     """Return and cost of the next step, by stepping every controller's action from the frozen state."""
 
-    def __init__(self, seat: RolloutContext) -> None:
-        self.worlds = seat.worlds
+    def __init__(self, context: RolloutContext) -> None:
+        self.worlds = context.worlds
 
     def __call__(self, frame: StepInput) -> FloatArray:
         reward, cost = self.worlds.peek(frame.proposals)[:2]  # (arms, B) each
@@ -32,24 +32,24 @@ class Rollouts:
     """Return and cost of the next `horizon` steps, by rolling every controller out `samples` times.
 
     All controllers, samples and worlds are one batch of worlds. Sample j has the same draws of goals for every
-    controller, which makes the comparison less noisy; no draw is the one that the future will bring.
+    controller, which makes the comparison less noisy; no draw is that of the real future.
     """
 
-    def __init__(self, seat: RolloutContext, *, horizon: int, samples: int, gamma: float = 1.0) -> None:
-        self.seat, self.horizon, self.gamma = seat, horizon, gamma
-        self.rng = np.random.default_rng(seat.seed)
-        self.shape = (seat.arms, samples, seat.worlds.num_envs)
+    def __init__(self, context: RolloutContext, *, horizon: int, samples: int, gamma: float = 1.0) -> None:
+        self.context, self.horizon, self.gamma = context, horizon, gamma
+        self.rng = np.random.default_rng(context.seed)
+        self.shape = (context.arms, samples, context.worlds.num_envs)
         self.futures = VectorWorld(
-            seat.worlds.task,
-            seat.arms * samples * seat.worlds.num_envs,
-            threads=seat.worlds.threads,
+            context.worlds.task,
+            context.arms * samples * context.worlds.num_envs,
+            threads=context.worlds.threads,
             autoreset_mode=AutoresetMode.DISABLED,
-            max_episode_steps=seat.worlds.batch.plan.max_steps,
+            max_episode_steps=context.worlds.batch.plan.max_steps,
         )
 
     def __call__(self, frame: StepInput) -> FloatArray:
         arms, samples, n = self.shape
-        self.futures.restore(self.seat.worlds.snapshot() * (arms * samples))
+        self.futures.restore(self.context.worlds.snapshot() * (arms * samples))
         seeds = self.rng.integers(2**32, size=(samples, n))
         for row, seed in enumerate(np.tile(seeds.ravel(), arms)):
             self.futures.batch.seed(row, int(seed))
@@ -60,7 +60,7 @@ class Rollouts:
         def everyone(observations: FloatArray) -> FloatArray:
             actions = [
                 act_rows(controller, observations[k * per_arm : (k + 1) * per_arm], streams[k])
-                for k, controller in enumerate(self.seat.controllers)
+                for k, controller in enumerate(self.context.controllers)
             ]
             return np.asarray(np.clip(np.concatenate(actions), -1.0, 1.0), np.float64)
 

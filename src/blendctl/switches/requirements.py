@@ -1,18 +1,22 @@
-"""Tell which methods given controllers cannot serve: no critic, no context networks, other horizons."""
+"""Check what methods need of the controllers: a cost critic, or context networks that predict far enough."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from blendctl.controllers import Controller, Critic
+from blendctl.errors import InputError
 from blendctl.features.predictions import can_predict
-from blendctl.switches.methods import Method
 
-__all__ = ["missing_requirement"]
+if TYPE_CHECKING:
+    from blendctl.switches.methods import Method
+
+__all__ = ["missing_requirement", "expect_context_networks"]
 
 
 def missing_requirement(method: Method, controllers: Sequence[Controller]) -> str | None:
-    """Say what a method needs that the controllers do not bring; None if they bring all."""
+    """Return what a method needs and the controllers lack, in words; None if nothing is missing."""
     if method.needs == "critic" and not isinstance(controllers[0], Critic):
         return "a performant controller with a cost critic"
     if method.needs == "context":
@@ -25,3 +29,13 @@ def missing_requirement(method: Method, controllers: Sequence[Controller]) -> st
 def _predicts(controller: Controller, horizon: int) -> bool:
     horizons = getattr(getattr(controller, "context", None), "horizons", (1,))
     return can_predict(controller) and horizon in horizons
+
+
+def expect_context_networks(controllers: Sequence[Controller], purpose: str) -> None:
+    """Raise InputError if a controller has no context networks, which `purpose` needs."""
+    for index, controller in enumerate(controllers):
+        if not can_predict(controller):
+            raise InputError(
+                f"controller {index} has no context networks, which {purpose} needs; train them with "
+                '"blendctl train-context", or leave this method out of --methods'
+            )

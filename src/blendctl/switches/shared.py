@@ -6,16 +6,16 @@ import numpy as np
 
 from blendctl.switches.base import FloatArray, RolloutContext, StepInput, Switch
 
-__all__ = ["Shared"]
+__all__ = ["SharedControl"]
 
 
-class Shared(Switch):
-    """Give the first controller's action the weight `share`, the last one's the rest, at every step."""
+class SharedControl(Switch):
+    """Weight the first controller's action by `share` and the last one's by the rest, at every step."""
 
-    def __init__(self, seat: RolloutContext, *, share: float) -> None:
-        self.weights = np.zeros((seat.worlds.num_envs, seat.arms))
+    def __init__(self, context: RolloutContext, *, share: float) -> None:
+        self.weights = np.zeros((context.worlds.num_envs, context.arms))
         self.weights[:, 0] = share
         self.weights[:, -1] += 1.0 - share
 
-    def mix(self, frame: StepInput) -> FloatArray:
+    def choose(self, frame: StepInput) -> FloatArray:
         return self.weights

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from blendctl.switches.base import FloatArray, RolloutContext, StepInput, Switch, one_hot
+from blendctl.switches.base import ArmArray, StepInput, Switch
 
-__all__ = ["Alone"]
+__all__ = ["SingleController"]
 
 
-class Alone(Switch):
+class SingleController(Switch):
     """Let controller `arm` drive; -1 is the last."""
 
-    def __init__(self, seat: RolloutContext, *, arm: int) -> None:
-        self.weights = one_hot(np.full(seat.worlds.num_envs, arm), seat.arms)
+    def __init__(self, arm: int = 0) -> None:
+        self.arm = arm
 
-    def mix(self, frame: StepInput) -> FloatArray:
-        return self.weights
+    def choose(self, frame: StepInput) -> ArmArray:
+        arms, worlds = frame.proposals.shape[:2]
+        return np.full(worlds, self.arm % arms)

@@ -1,4 +1,4 @@
-"""Describe a state for a learned switch: what the controllers see, do, and expect of it."""
+"""Describe a state for a learned switch: the controllers' observations, actions and estimates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FloatArray = NDArray[np.float64]
 
 
 def describe_states(controllers: Sequence[Controller], observations: FloatArray) -> FloatArray:
-    """Give (B, size) for observations (B, observation_size).
+    """Return (B, size) for observations (B, observation_size).
 
     The columns: a 1; per controller its mean action, its critics' values and its context networks' predictions for
     that action, as far as it has them; and the observation, encoded as the first network controller sees it.

@@ -1,0 +1,136 @@
+"""A bandit as a switch of many worlds in lock-step: contexts, held decisions, and learning from the chosen arms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl.bandit import BanditBatch, BlendingBandit, DecisionBatch
+from blendctl.blender.objectives import Objectives
+from blendctl.errors import InputError, StateError
+from blendctl.features import BoundFeature
+from blendctl.rollout import StepBatch, StepInput, Switch
+
+__all__ = ["BanditSwitch"]
+
+FloatArray = NDArray[np.float64]
+
+
+class BanditSwitch(Switch):
+    """Decide in B worlds by a bandit, and learn from the feedback of the arms that drove.
+
+    bandit: a `BanditBatch` has a learner per world; a `BlendingBandit` learns from all worlds.
+    hold: control steps per decision, whose feedback is summed. A stage holds for all worlds at once, and ends for all
+    where an episode ends.
+    previous: decide with the context of the decision before, as the paper prints; the first arm is drawn from `rng`.
+    fallback: arms in the order in which they replace an arm whose action is not finite.
+    """
+
+    def __init__(
+        self,
+        bandit: BanditBatch | BlendingBandit,
+        features: BoundFeature,
+        *,
+        worlds: int,
+        names: Sequence[str],
+        rng: np.random.Generator,
+        objectives: Objectives | None = None,
+        hold: int = 1,
+        previous: bool = False,
+        frozen: bool = False,
+        fallback: Sequence[int] = (),
+    ) -> None:
+        self.bandit, self.features, self.names = bandit, features, tuple(names)
+        self.objectives = objectives or Objectives(["reward", "-cost"])
+        self.hold, self.frozen, self.fallback = hold, frozen, tuple(fallback)
+        self._worlds, self._previous, self._rng = worlds, previous, rng
+        self._rows = np.arange(worlds)
+        self._held = 0  # control steps of the present stage so far
+        self._total = np.zeros((worlds, len(self.objectives)))  # feedback of the present stage
+        self._earlier: FloatArray | None = None  # context of the decision before
+        self._teach: Callable[..., object] | None = getattr(features, "learn", None)
+        # Observations and applied actions of the stage's first step, for features that learn.
+        self._first: tuple[FloatArray, FloatArray] | None = None
+        self.arm = np.zeros(worlds, np.intp)
+        self.psi = np.zeros((worlds, len(self.names), features.size))
+        self.decisions: DecisionBatch | None = None  # of this stage; None for a first arm by chance
+        self.feedback = np.zeros((worlds, len(self.objectives)))  # of the last step
+
+    def __len__(self) -> int:
+        return self._worlds
+
+    def choose(self, frame: StepInput) -> NDArray[np.intp]:
+        """Return the arm of each world: a new decision at the start of a stage, else the present one."""
+        if self._held == 0:
+            self._decide(frame)
+        self._replace_nonfinite(frame.proposals)
+        if self._held == 0 and self._teach is not None:
+            self._first = frame.observations.copy(), frame.proposals[self.arm, self._rows]
+        return self.arm
+
+    def learn(self, batch: StepBatch) -> None:
+        """Add a step's feedback to the stage, and learn if the stage is over."""
+        self.feedback = self.objectives.arrays(self.signals(batch.reward, batch.cost, batch.infos))
+        self._total += self.feedback
+        self._held = 0 if batch.ended.any() else (self._held + 1) % self.hold
+        if self._held or self.frozen:
+            return
+        psi = self.psi[self._rows, self.arm]
+        if isinstance(self.bandit, BlendingBandit):
+            self.bandit.update_many(psi, self._total)
+        else:
+            self.bandit.update(psi, self._total)
+        if self._teach is not None and self._first is not None:
+            for observation, action, feedback in zip(*self._first, self._total, strict=True):
+                self._teach(observation, action, feedback)
+
+    def signals(self, reward: FloatArray, cost: FloatArray, infos: Mapping[str, Any]) -> dict[str, FloatArray]:
+        """Return reward, cost and its components by name, (B,) each."""
+        parts = {name: np.asarray(value, np.float64) for name, value in infos.items() if name.startswith("cost_")}
+        signals = {"reward": reward, "cost": cost, **parts}
+        for name, values in signals.items():
+            if values.shape != (self._worlds,):
+                raise InputError(f"expected {name} of {self._worlds} worlds, actually: shape {values.shape}")
+        return signals
+
+    def _decide(self, frame: StepInput) -> None:
+        psi = np.stack([self._context(frame, arm) for arm in range(len(self.names))], axis=1)
+        self.psi = np.where(np.isfinite(psi), psi, 0.0)
+        self._total[:] = 0.0
+        basis: FloatArray | None = self.psi
+        if self._previous:
+            basis, self._earlier = self._earlier, self.psi
+        if basis is None:
+            self.decisions = None
+            self.arm = self._rng.integers(len(self.names), size=self._worlds)
+            return
+        bandit = self.bandit
+        self.decisions = bandit.decide_many(basis) if isinstance(bandit, BlendingBandit) else bandit.decide(basis)
+        self.arm = self.decisions.arm
+
+    def _context(self, frame: StepInput, arm: int) -> FloatArray:
+        observations, actions = frame.observations, frame.proposals[arm]
+        if getattr(self.features, "batched", False):
+            rows = np.asarray(self.features(observations, actions, arm), np.float64)
+        else:
+            pairs = zip(observations, actions, strict=True)
+            rows = np.array([self.features(o, a, arm) for o, a in pairs], np.float64)
+        expected = (self._worlds, self.features.size)
+        if rows.shape != expected:
+            raise InputError(
+                f"the context of {self.names[arm]} must have shape {expected}, actually: {rows.shape}"
+            )
+        return rows
+
+    def _replace_nonfinite(self, proposals: FloatArray) -> None:
+        finite = np.asarray(np.isfinite(proposals).all(axis=2))  # (arms, B)
+        usable = finite[self.arm, self._rows]
+        if usable.all():
+            return
+        if not finite.any(axis=0).all():
+            raise StateError("in some world no controller returned a finite action")
+        order = np.array(self.fallback or range(len(self.names)))
+        self.arm = np.where(usable, self.arm, order[finite[order].argmax(axis=0)])

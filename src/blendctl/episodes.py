@@ -1,0 +1,157 @@
+"""Sum up the episodes of a rollout: the one set of columns that evaluation, comparison and reproduction share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl import pareto
+from blendctl.blender.counterfactual import correct_choices
+from blendctl.controllers import Controller
+from blendctl.envs import VectorWorld
+from blendctl.rollout import Rng, StepBatch, rollout
+from blendctl.switches.base import RolloutContext, Switch, switch_seed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["COLUMNS", "EpisodeSums", "Episodes", "Scores", "episode_columns", "run_episodes", "score"]
+
+FloatArray = NDArray[np.float64]
+
+# Columns of a table of episodes, with their Arrow types.
+COLUMNS = {
+    "return": "float64",
+    "cost": "float64",
+    "length": "int64",  # control steps
+    "correct_ratio": "float64",  # of the evaluated choices; null if there are none
+    "pareto_regret": "float64",  # sum of the evaluated choices' Pareto gaps
+    "max_loss": "float64",  # mean of the evaluated choices' maximal losses
+    "switches": "int64",  # changes of the controller that drives
+    "share_performant": "float64",  # first controller's share, by steps or by weight
+}
+
+
+class Scores(NamedTuple):
+    """Per-choice metrics, each of shape (n,)."""
+
+    correct: NDArray[np.bool_]  # no arm is as good in all objectives and clearly better in one
+    gap: FloatArray  # Pareto suboptimality gap
+    loss: FloatArray  # maximal loss
+
+
+def score(truth: FloatArray, arm: NDArray[np.intp]) -> Scores:
+    """Score chosen arms (n,) against counterfactual feedback (n, arms, objectives).
+
+    >>> score(np.array([[[0.1, 0.0], [0.2, 0.0]]]), np.array([0]))
+    Scores(correct=array([False]), gap=array([0.]), loss=array([0.1]))
+    """
+    rows = np.arange(len(arm))
+    return Scores(
+        correct=correct_choices(truth, arm),
+        gap=np.asarray(pareto.suboptimality_gap(truth)[rows, arm]),
+        loss=np.asarray(pareto.maximal_loss(truth)[rows, arm]),
+    )
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """Whole episodes, an entry per episode; sums over its steps unless noted."""
+
+    returns: FloatArray  # (episodes,)
+    costs: FloatArray  # (episodes,)
+    lengths: FloatArray  # (episodes,) control steps
+    shares: FloatArray  # (episodes,) first controller's share, by steps or by weight: a mean
+    switches: FloatArray  # (episodes,) changes of the controller that drives
+    judged: FloatArray  # (episodes,) choices that were evaluated against the other arms
+    correct: FloatArray  # (episodes,) correct ones among them
+    gaps: FloatArray  # (episodes,) their Pareto gaps
+    losses: FloatArray  # (episodes,) their maximal losses
+
+    @property
+    def correct_ratio(self) -> FloatArray:
+        """Share of correct choices, (episodes,); NaN where none was evaluated."""
+        return np.divide(self.correct, self.judged, out=np.full(len(self.judged), np.nan), where=self.judged > 0)
+
+    def table(self, *, with_choices: bool = True) -> pa.Table:
+        """Return the sums as a table, a row per episode; without choices only return, cost and length."""
+        import pyarrow as pa
+
+        columns = {"return": self.returns, "cost": self.costs, "length": self.lengths.astype(np.int64)}
+        if with_choices:
+            counts = {"correct": self.correct, "judged": self.judged, "switches": self.switches}
+            columns |= {"gap": self.gaps, "loss": self.losses, "share": self.shares}
+            columns |= {name: values.astype(np.int64) for name, values in counts.items()}
+        return pa.table(columns)
+
+
+def episode_columns(sums: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn a row of sums into the columns of `COLUMNS`; what is not known is left out."""
+    row = {name: sums[name] for name in ("return", "cost", "length")}
+    row |= {name: sums[key] for key, name in (("switches", "switches"), ("share", "share_performant")) if key in sums}
+    if sums.get("judged"):
+        row |= {
+            "correct_ratio": sums["correct"] / sums["judged"],
+            "pareto_regret": sums["gap"],
+            "max_loss": sums["loss"] / sums["judged"],
+        }
+    return row
+
+
+class EpisodeSums:
+    """Consume a rollout of B worlds, and add up every episode that counts."""
+
+    def __init__(self, worlds: int) -> None:
+        self._now = np.zeros((len(fields(Episodes)), worlds))  # episodes that have not ended
+        self._done: list[tuple[int, FloatArray]] = []  # world, and the sums of its episode
+
+    def add(self, batch: StepBatch) -> None:
+        """Add a step."""
+        counted, last = batch.counted, batch.input.last_arm
+        switched = (batch.arm != last) & (last >= 0)
+        self._now[:5] += np.stack([batch.reward, batch.cost, np.ones(len(last)), batch.share, switched]) * counted
+        if batch.counterfactual is not None:
+            feedback = np.stack([batch.counterfactual["reward"].T, -batch.counterfactual["cost"].T], axis=-1)
+            scores = score(feedback, batch.arm)
+            self._now[5:] += np.stack([np.ones(len(last)), *scores]) * counted
+        if batch.ended.any():
+            for world in np.flatnonzero(batch.ended & counted):
+                self._done.append((int(world), self._now[:, world].copy()))
+            self._now[:, batch.ended] = 0.0
+
+    def episodes(self) -> Episodes:
+        """Return the episodes that have ended, those of the first world first."""
+        sums = np.array([values for _, values in sorted(self._done, key=lambda item: item[0])]).reshape(-1, 9).T
+        returns, costs, lengths, weight, *others = sums
+        return Episodes(returns, costs, lengths, weight / lengths, *others)
+
+
+def run_episodes(
+    worlds: VectorWorld,
+    controllers: Sequence[Controller],
+    *,
+    make: Callable[[RolloutContext], Switch],
+    seed: int,
+    rngs: Sequence[Rng] | None = None,
+    judge_every: int = 0,
+    on_step: Callable[[int], None] | None = None,
+) -> Episodes:
+    """Run one episode in each world, world i with seed + i, and return their sums.
+
+    Unless `rngs` are passed, the controllers' action noise depends on `seed` alone, and every controller is asked in
+    every step: all switches meet the same layouts and the same noise. With judge_every = n, every n-th step evaluates
+    all controllers from the same state, and scores the choice. `on_step` is called with the number of running episodes.
+    """
+    switch = make(RolloutContext(controllers, worlds, switch_seed(seed)))
+    sums = EpisodeSums(worlds.num_envs)
+    for batch in rollout(
+        worlds, switch, controllers=controllers, seed=seed, rngs=rngs, counterfactual_every=judge_every
+    ):
+        sums.add(batch)
+        if on_step is not None:
+            on_step(int((batch.counted & ~batch.ended).sum()))
+    return sums.episodes()

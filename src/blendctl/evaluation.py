@@ -1,0 +1,77 @@
+"""Evaluate a controller: whole episodes in a world, means with 95% intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl.controllers.base import Controller
+from blendctl.episodes import run_episodes
+from blendctl.errors import InputError
+from blendctl.statistics import mean_interval
+from blendctl.switches.base import open_worlds
+from blendctl.switches.single import SingleController
+
+__all__ = ["Evaluation", "evaluate"]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Return, cost and length of whole episodes."""
+
+    world: str
+    seed: int  # episode i has seed + i
+    deterministic: bool  # mean actions; otherwise drawn from the policy
+    returns: FloatArray  # (episodes,)
+    costs: FloatArray  # (episodes,)
+    lengths: FloatArray  # (episodes,)
+
+    def summary(self) -> dict[str, Any]:
+        """Return the means with 95% intervals, as JSON data."""
+        return {
+            "world": self.world,
+            "episodes": len(self.returns),
+            "seed": self.seed,
+            "deterministic": self.deterministic,
+            "return_mean": float(self.returns.mean()),
+            "return_ci95": mean_interval(self.returns),
+            "cost_mean": float(self.costs.mean()),
+            "cost_ci95": mean_interval(self.costs),
+            "length_mean": float(self.lengths.mean()),
+        }
+
+
+def evaluate(
+    controller: Controller,
+    world: str,
+    *,
+    episodes: int = 100,
+    seed: int = 1_000_000,
+    deterministic: bool = False,
+    worlds_at_once: int = 25,
+    threads: int | None = None,
+    on_step: Callable[[int], None] | None = None,
+) -> Evaluation:
+    """Run whole episodes with seeds seed, seed + 1, ...; `on_step` is called with the number of running episodes.
+
+    The default seed is far from the layouts of training.
+    """
+    if episodes < 1:
+        raise InputError(f"expected episodes >= 1, actually: {episodes}")
+    results = []
+    for first in range(0, episodes, worlds_at_once):
+        rng = None if deterministic else np.random.default_rng([seed, first])
+        with closing(open_worlds(world, min(worlds_at_once, episodes - first), threads=threads)) as worlds:
+            found = run_episodes(
+                worlds, [controller], make=lambda _: SingleController(), seed=seed + first, rngs=[rng], on_step=on_step
+            )
+        results.append((found.returns, found.costs, found.lengths))
+    returns, costs, lengths = np.concatenate(results, axis=1)
+    return Evaluation(world, seed, deterministic, returns=returns, costs=costs, lengths=lengths)
