@@ -30,7 +30,7 @@ def sweep(count: int, *, steps: int, trial: int) -> list[Unit]:
     """Make units that no store has seen."""
     return [
         Unit(
-            "blendctl.experiments.lockstep:lockstep",
+            "blendctl.experiments.baseline_units:baseline",
             {
                 "world": "PointGoal1",
                 "controllers": [PAIRS["PointGoal1"][0]],

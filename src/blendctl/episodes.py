@@ -60,12 +60,12 @@ def score(truth: FloatArray, arm: NDArray[np.intp]) -> Scores:
 
 @dataclass(frozen=True)
 class Episodes:
-    """Whole episodes, an entry per episode; sums over its steps unless noted."""
+    """Whole episodes, an entry per episode: sums over its steps."""
 
     returns: FloatArray  # (episodes,)
     costs: FloatArray  # (episodes,)
     lengths: FloatArray  # (episodes,) control steps
-    shares: FloatArray  # (episodes,) first controller's share, by steps or by weight: a mean
+    driven: FloatArray  # (episodes,) steps of the first controller, or its weight
     switches: FloatArray  # (episodes,) changes of the controller that drives
     judged: FloatArray  # (episodes,) choices that were evaluated against the other arms
     correct: FloatArray  # (episodes,) correct ones among them
@@ -73,9 +73,15 @@ class Episodes:
     losses: FloatArray  # (episodes,) their maximal losses
 
     @property
+    def shares(self) -> FloatArray:
+        """First controller's share, (episodes,), by steps or by weight."""
+        return np.asarray(self.driven / self.lengths)
+
+    @property
     def correct_ratio(self) -> FloatArray:
         """Share of correct choices, (episodes,); NaN where none was evaluated."""
-        return np.divide(self.correct, self.judged, out=np.full(len(self.judged), np.nan), where=self.judged > 0)
+        unknown = np.full(len(self.judged), np.nan)
+        return np.asarray(np.divide(self.correct, self.judged, out=unknown, where=self.judged > 0))
 
     def table(self, *, with_choices: bool = True) -> pa.Table:
         """Return the sums as a table, a row per episode; without choices only return, cost and length."""
@@ -84,7 +90,7 @@ class Episodes:
         columns = {"return": self.returns, "cost": self.costs, "length": self.lengths.astype(np.int64)}
         if with_choices:
             counts = {"correct": self.correct, "judged": self.judged, "switches": self.switches}
-            columns |= {"gap": self.gaps, "loss": self.losses, "share": self.shares}
+            columns |= {"gap": self.gaps, "loss": self.losses, "driven_0": self.driven}
             columns |= {name: values.astype(np.int64) for name, values in counts.items()}
         return pa.table(columns)
 
@@ -92,7 +98,10 @@ class Episodes:
 def episode_columns(sums: Mapping[str, Any]) -> dict[str, Any]:
     """Turn a row of sums into the columns of `COLUMNS`; what is not known is left out."""
     row = {name: sums[name] for name in ("return", "cost", "length")}
-    row |= {name: sums[key] for key, name in (("switches", "switches"), ("share", "share_performant")) if key in sums}
+    if "switches" in sums:
+        row["switches"] = sums["switches"]
+    if "driven_0" in sums:
+        row["share_performant"] = sums["driven_0"] / sums["length"]
     if sums.get("judged"):
         row |= {
             "correct_ratio": sums["correct"] / sums["judged"],
@@ -125,9 +134,8 @@ class EpisodeSums:
 
     def episodes(self) -> Episodes:
         """Return the episodes that have ended, those of the first world first."""
-        sums = np.array([values for _, values in sorted(self._done, key=lambda item: item[0])]).reshape(-1, 9).T
-        returns, costs, lengths, weight, *others = sums
-        return Episodes(returns, costs, lengths, weight / lengths, *others)
+        ordered = [values for _, values in sorted(self._done, key=lambda item: item[0])]
+        return Episodes(*np.array(ordered).reshape(-1, len(self._now)).T)
 
 
 def run_episodes(

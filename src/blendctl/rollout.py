@@ -79,9 +79,11 @@ class Switch(Protocol):
 
     def learn(self, batch: StepBatch) -> None:
         """Learn from a step. Worlds whose episodes are done drive on in new ones: see `batch.counted`."""
+        return
 
     def reset(self, mask: BoolArray) -> None:
         """Begin an episode in the worlds of mask (B,)."""
+        return
 
 
 def rollout(
@@ -279,7 +281,7 @@ def check_fits(controller: Controller, envs: VectorEnv[Any, Any, Any]) -> None:
     if not isinstance(controller, NetworkController) or not all(isinstance(space, Box) for space in spaces):
         return
     have = controller.observation_size, controller.action_size
-    need = tuple(int(np.prod(space.shape)) for space in spaces)
+    need = tuple(int(np.prod(space.shape or ())) for space in spaces)
     if have != need:
         raise InputError(
             f"controller {controller.name!r} takes {have[0]} observations and returns {have[1]} actions; this world "

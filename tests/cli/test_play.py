@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode
 from PIL import Image
 
 from blendctl.cli.play import play, shoot
-from blendctl.controllers import NetworkController, identity_encoding, write_controller
+from blendctl.controllers import NetworkController, as_controller, identity_encoding, write_controller
 from blendctl.controllers.dense import Dense
 from blendctl.envs import VectorWorld
 from blendctl.errors import InputError
@@ -23,6 +23,13 @@ def run(*args):
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return done
+
+
+STILL = as_controller(lambda observation: np.zeros(2))
+
+
+def filmed(world, *, steps):
+    return VectorWorld(world, 1, autoreset_mode=AutoresetMode.DISABLED, render_mode="topdown", max_episode_steps=steps)
 
 
 def forward_controller(path, observation_size):
@@ -82,10 +89,10 @@ def test_the_same_seed_gives_the_same_film(tmp_path):
     assert films[0] == films[1]
 
 
-def test_shots_tell_return_cost_and_goals_of_the_world():
-    worlds = VectorWorld("PointGoal1", 1, autoreset_mode=AutoresetMode.DISABLED, render_mode="topdown")
+def test_shots_have_return_cost_and_goals_of_the_world():
+    worlds = filmed("PointGoal1", steps=30)
     action = np.array([[1.0, 0.1]])
-    shots = list(shoot(worlds, lambda obs, step: action, episodes=2, steps=30, seed=7, every=4))
+    shots = list(shoot(worlds, as_controller(lambda obs: action), rng=None, episodes=2, seed=7, every=4))
     assert [shot.step for shot in shots] == [*range(31), *range(31)]
     shown = [shot.step for shot in shots[:31] if shot.picture is not None]
     assert shown == [0, 4, 8, 12, 16, 20, 24, 28, 30]
@@ -97,9 +104,9 @@ def test_shots_tell_return_cost_and_goals_of_the_world():
 
 
 def test_a_cost_between_two_pictures_is_not_overlooked():
-    worlds = VectorWorld("PointGoal1", 1, autoreset_mode=AutoresetMode.DISABLED, render_mode="topdown")
+    worlds = filmed("PointGoal1", steps=8)
     shots = []
-    for shot in shoot(worlds, lambda obs, step: np.zeros((1, 2)), episodes=1, steps=8, seed=0, every=4):
+    for shot in shoot(worlds, STILL, rng=None, episodes=1, seed=0, every=4):
         shots.append(shot)
         state = worlds.batch.worlds
         # a hazard lies under the robot in the second step only
@@ -107,11 +114,8 @@ def test_a_cost_between_two_pictures_is_not_overlooked():
     assert [shot.hurts for shot in shots if shot.picture is not None] == [False, True, False]
 
 
-def test_an_episode_ends_the_film_before_its_steps_are_up():
-    worlds = VectorWorld(
-        "PointGoal0", 1, autoreset_mode=AutoresetMode.DISABLED, render_mode="topdown", max_episode_steps=5
-    )
-    shots = list(shoot(worlds, lambda obs, step: np.zeros((1, 2)), episodes=1, steps=50, seed=0, every=2))
+def test_the_last_step_of_an_episode_has_a_picture():
+    shots = list(shoot(filmed("PointGoal0", steps=5), STILL, rng=None, episodes=1, seed=0, every=2))
     assert shots[-1].step == 5
     assert shots[-1].picture is not None
 

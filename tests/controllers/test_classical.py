@@ -12,9 +12,9 @@ from blendctl.controllers.classical import (
     Stop,
     classical,
 )
-from blendctl.controllers.evaluation import evaluate
 from blendctl.envs import NAMES, VectorWorld
 from blendctl.errors import InputError
+from blendctl.evaluation import evaluate
 
 
 def episodes(controller, world):

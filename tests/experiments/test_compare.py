@@ -1,6 +1,7 @@
 """A comparison: its units, its table, and standings that choose nothing by what they judge."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from blendctl.errors import InputError
@@ -14,16 +15,17 @@ PAIR = ("PointGoal1/ppo", "PointGoal1/ppo-lagrangian")
 
 
 def made_up(comparison, brings):
-    """Give the table of a comparison in which `brings(method, setting, seed)` is return and cost of an episode."""
+    """Return the table of a comparison in which `brings(method, setting, seed)` is return and cost of an episode."""
     pieces = comparison.pieces()
     finished = []
     for piece in pieces:
         rows = []
         for index in range(piece.count):
             value, cost = brings(piece.method, piece.setting, piece.unit.parameters["seed"] + index)
-            told = {"lengths": 10.0, "shares": 0.5, "switches": 1.0, "correct": None}
-            rows.append({"returns": value, "costs": cost} | told)
-        finished.append(Finished(piece.unit, Result({"rows": rows}), stored=False))
+            sums = {"length": 10, "driven_0": 5.0, "switches": 1, "correct": 0, "judged": 0, "gap": 0.0, "loss": 0.0}
+            rows.append({"return": value, "cost": cost} | sums)
+        table = pa.Table.from_pylist(rows) if rows else None
+        finished.append(Finished(piece.unit, Result({}, table), stored=False))
     return comparison.rows(pieces, finished)
 
 

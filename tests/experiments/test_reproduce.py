@@ -9,8 +9,8 @@ import pytest
 from blendctl.controllers import open_controller
 from blendctl.envs import SingleWorld
 from blendctl.experiments import Store
+from blendctl.experiments.baseline_units import baseline
 from blendctl.experiments.blended import blended, pack_learner, unpack_learner
-from blendctl.experiments.lockstep import lockstep
 from blendctl.experiments.protocol import AUTHORS, Settings, plan
 from blendctl.experiments.reproduce import Reproduction
 from blendctl.experiments.store import decode, encode
@@ -100,7 +100,7 @@ def test_a_run_may_grow(whole, tmp_path):
 
 def test_data_points_that_a_role_leaves_out_do_not_shift_the_others():
     settings = small(data_points=21)
-    result = lockstep(
+    result = baseline(
         {"world": "PointGoal1", "controllers": ["pure-pursuit", "stop"], "first_seed": 3, "episodes": 2,
          "noise_seed": 1, "steps": 5}, None,
     )  # fmt: skip
@@ -162,7 +162,7 @@ def test_a_controller_alone_brings_what_driving_by_hand_brings():
         "world": "PointGoal1", "controllers": ["pure-pursuit"], "first_seed": 7, "episodes": 2, "noise_seed": 0,
         "steps": 40,
     }  # fmt: skip
-    table = lockstep(parameters, None).table
+    table = baseline(parameters, None).table
     world, driver = (
         SingleWorld("PointGoal1", max_episode_steps=40),
         open_controller("pure-pursuit", world="PointGoal1"),
@@ -184,7 +184,7 @@ def test_random_switching_between_one_controller_twice_is_always_correct():
         "world": "PointGoal1", "controllers": ["pure-pursuit", "pure-pursuit"], "first_seed": 3, "episodes": 3,
         "noise_seed": 1, "steps": 30,
     }  # fmt: skip
-    table = lockstep(parameters, None).table
+    table = baseline(parameters, None).table
     assert table["correct"].to_pylist() == table["judged"].to_pylist() == [30, 30, 30]
     assert sum(table["loss"].to_pylist()) == 0.0
     assert 0 < sum(table["switches"].to_pylist()) < 87

@@ -16,8 +16,8 @@ def test_fitted_values_are_the_discounted_sums_of_the_greedy_choice():
     rng = np.random.default_rng(0)
     state = np.column_stack([np.ones(400), rng.normal(size=(400, 2))])
     arm = np.arange(400) % 2
-    brought = np.where(arm[:, None] == 0, [1.0, 1.0], [0.0, 0.0])
-    log = Log(state, arm, brought, rng.permutation(state), discount=0.9)
+    sums = np.where(arm[:, None] == 0, [1.0, 1.0], [0.0, 0.0])
+    log = Log(state, arm, sums, rng.permutation(state), discount=0.9)
     keen = fit(log, arms=2, every=2, cost_weight=0.5, ridge=1e-6)(state[:5])
     on = 0.9**2  # what a decision later is worth
     np.testing.assert_allclose(keen[:, 0], 1 / (1 - on), rtol=1e-3)
@@ -40,8 +40,8 @@ def test_logged_windows_have_one_driver_and_their_sums():
     worlds.close()
     assert set(log.arm) == {0, 1}
     assert log.state.shape == log.after.shape
-    assert log.brought.shape == (len(log.arm), 2)
-    moved = log.brought[:, 0]
+    assert log.sums.shape == (len(log.arm), 2)
+    moved = log.sums[:, 0]
     assert moved[log.arm == 0].mean() > moved[log.arm == 1].mean() + 0.05  # who stands still earns nothing
     # windows begin every 5 steps: what one ends with is what a later one begins with
     later = {row.tobytes() for row in log.state}

@@ -1,7 +1,11 @@
 """Context networks learn what an action brings; windows count only where one driver drove."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
+from gymnasium.spaces import Box
+from gymnasium.vector import AutoresetMode, VectorEnv
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,15 +19,18 @@ from blendctl.training.encodings import WorldEncodings
 SMALL = ContextConfig(horizons=(1, 3), steps=20_000, worlds=16, hidden=(64,), passes=30, minibatch=500, threads=1)
 
 
-class Line:
+class Line(VectorEnv):
     """One-dimensional worlds: the state moves by the action; above 1 costs 1; the reward is the move."""
 
     num_envs = 16
+    metadata: ClassVar = {"autoreset_mode": AutoresetMode.DISABLED}
+    single_observation_space = single_action_space = Box(-np.inf, np.inf, (1,))
 
-    def reset(self, *, seed=None):
-        self.rng = np.random.default_rng(seed)
+    def reset(self, *, seed=None, options=None):
+        if options is None:
+            self.rng = np.random.default_rng(seed[0])
+            self.time = 0
         self.x = self.rng.uniform(-2, 2, size=(self.num_envs, 1))
-        self.time = 0
         return self.x.copy(), {}
 
     def step(self, actions):
@@ -32,8 +39,6 @@ class Line:
         self.time += 1
         over = np.full(self.num_envs, self.time % 50 == 0)
         cost = (self.x[:, 0] > 1.0).astype(float)
-        if over.any():
-            self.x = self.rng.uniform(-2, 2, size=(self.num_envs, 1))
         return self.x.copy(), move[:, 0], np.zeros(self.num_envs, bool), over, {"cost": cost}
 
 

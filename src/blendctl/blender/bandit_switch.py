@@ -120,9 +120,7 @@ class BanditSwitch(Switch):
             rows = np.array([self.features(o, a, arm) for o, a in pairs], np.float64)
         expected = (self._worlds, self.features.size)
         if rows.shape != expected:
-            raise InputError(
-                f"the context of {self.names[arm]} must have shape {expected}, actually: {rows.shape}"
-            )
+            raise InputError(f"the context of {self.names[arm]} must have shape {expected}, actually: {rows.shape}")
         return rows
 
     def _replace_nonfinite(self, proposals: FloatArray) -> None:

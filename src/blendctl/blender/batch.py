@@ -116,7 +116,7 @@ class BlenderBatch(BanditSwitch):
         return np.asarray(proposals[arm, self._rows])
 
     def judge(self, peek: Callable[..., Any]) -> None:
-        """Evaluate every arm's action from here by `peek` of the worlds; `observe` then says whose choice was correct."""
+        """Evaluate every arm's action by the worlds' `peek`; the record of `observe` then has truth and correct."""
         self.expect_single_steps()
         if self._waiting is None:
             raise StateError("there is nothing to judge; call act(observations) first")

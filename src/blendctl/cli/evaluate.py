@@ -17,10 +17,10 @@ from blendctl.cli import completers
 from blendctl.cli.output import json_option, progress_bar, table_console, write_json
 from blendctl.controllers import NetworkController, RemoteController
 from blendctl.controllers.classical import CLASSICAL
-from blendctl.controllers.evaluation import Evaluation
-from blendctl.controllers.evaluation import evaluate as run_episodes
 from blendctl.controllers.resolve import open_controller
 from blendctl.errors import BlendctlError, InputError, StateError
+from blendctl.evaluation import Evaluation
+from blendctl.evaluation import evaluate as run_episodes
 
 __all__ = ["evaluate"]
 

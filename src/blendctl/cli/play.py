@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 import numpy as np
 from gymnasium.vector import AutoresetMode
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from blendctl.cli.completers import players
 from blendctl.cli.completers import worlds as world_names
 from blendctl.cli.output import json_option, progress_bar, table_console, write_json
+from blendctl.controllers.base import Controller, Stateful
 from blendctl.envs.drawing import Picture
 from blendctl.envs.vector import VectorWorld
 from blendctl.errors import BlendctlError, InputError, StateError
+from blendctl.rollout import Rng, StepInput, Switch, check_fits, rollout
 
 __all__ = ["play", "Shot", "shoot"]
 
@@ -25,7 +27,7 @@ HELD = 15  # steps for which a random action is held; fresh draws at every step 
 TRAIL = 150  # places
 PATIENCE = 5.0  # s for an answer from an address: no robot is waiting for it
 
-Act = Callable[[NDArray[np.float64], int], NDArray[np.float64]]  # observations (1, obs), step -> actions (1, act)
+_EMPTY = np.zeros((0, 0, 3), np.uint8)
 
 
 @dataclass(frozen=True)
@@ -42,31 +44,41 @@ class Shot:
     picture: Picture | None  # None where the film skips a step
 
 
-def shoot(worlds: VectorWorld, act: Act, *, episodes: int, steps: int, seed: int, every: int) -> Iterator[Shot]:
-    """Drive one world through episodes of at most so many steps; take a picture of every so many.
+class _FirstPicture(Switch):
+    """Let the only controller drive, and take a picture before the first step of every episode."""
 
-    Episode i has seed + i, as `blendctl evaluate` has it.
+    def __init__(self, worlds: VectorWorld) -> None:
+        self.worlds, self.picture = worlds, _EMPTY
+
+    def choose(self, frame: StepInput) -> NDArray[np.intp]:
+        if frame.episode_step[0] == 0:
+            self.picture = _picture(self.worlds)
+        return np.zeros(1, np.intp)
+
+
+def shoot(
+    worlds: VectorWorld, controller: Controller, *, rng: Rng, episodes: int, seed: int, every: int
+) -> Iterator[Shot]:
+    """Run episodes in one world; take a picture of every `every`-th step.
+
+    Episode i has seed + i, as in `blendctl evaluate`. The world sets the length of the episodes.
     """
-    for episode in range(episodes):
-        observations, _ = worlds.reset(seed=seed + episode)
-        total, cost, goals = 0.0, 0.0, 0
-        hurts = meets = False  # since the last picture
-        yield Shot(episode, 0, total, cost, goals, hurts, meets, _picture(worlds))
-        for step in range(1, steps + 1):
-            actions = act(observations, step - 1)
-            if not np.isfinite(actions).all():
-                raise StateError(f"the controller gave {actions[0]} in step {step}; it cannot be played")
-            observations, rewards, terminated, truncated, infos = worlds.step(actions)
-            total, cost = total + float(rewards[0]), cost + float(infos["cost"][0])
-            goals += int(infos["goal_met"][0])
-            hurts, meets = hurts or bool(infos["cost"][0]), meets or bool(infos["goal_met"][0])
-            over = bool(terminated[0] or truncated[0]) or step == steps
-            shown = over or step % every == 0
-            yield Shot(episode, step, total, cost, goals, hurts, meets, _picture(worlds) if shown else None)
-            if shown:
-                hurts = meets = False
-            if over:
-                break
+    switch = _FirstPicture(worlds)
+    episode, total, cost, goals = 0, 0.0, 0.0, 0
+    hurts = meets = False  # since the last picture
+    for batch in rollout(worlds, switch, controllers=[controller], seed=seed, rngs=[rng], episodes=episodes):
+        step, over = int(batch.input.episode_step[0]) + 1, bool(batch.ended[0])
+        if step == 1:
+            total, cost, goals, hurts, meets = 0.0, 0.0, 0, False, False
+            yield Shot(episode, 0, total, cost, goals, hurts, meets, switch.picture)
+        met = bool(batch.infos["goal_met"][0])
+        total, cost, goals = total + float(batch.reward[0]), cost + float(batch.cost[0]), goals + met
+        hurts, meets = hurts or bool(batch.cost[0]), meets or met
+        shown = over or step % every == 0
+        yield Shot(episode, step, total, cost, goals, hurts, meets, _picture(worlds) if shown else None)
+        if shown:
+            hurts = meets = False
+        episode += over
 
 
 def _picture(worlds: VectorWorld) -> Picture:
@@ -75,28 +87,68 @@ def _picture(worlds: VectorWorld) -> Picture:
     return pictures[0]
 
 
-def _driver(name: str, worlds: VectorWorld, *, world: str, seed: int, deterministic: bool) -> Act:
-    """Make what drives: random actions, or a controller from anywhere."""
-    rng = np.random.default_rng(seed)
+class _RandomActions:
+    """Draw uniform actions, each held for some steps."""
+
+    name = "random"
+
+    def __init__(self, size: int, seed: int) -> None:
+        self.rng, self.size = np.random.default_rng(seed), size
+        self.reset()
+
+    def reset(self) -> None:
+        self.step, self.held = 0, np.zeros((1, self.size))
+
+    def act(self, observation: ArrayLike, rng: Rng = None) -> NDArray[np.float64]:
+        if self.step % HELD == 0:
+            self.held = self.rng.uniform(-1.0, 1.0, (1, self.size))
+        self.step += 1
+        return self.held
+
+
+class _OneWorld:
+    """Ask a controller for one observation at a time, as not every controller takes a batch; name it in errors."""
+
+    def __init__(self, controller: Controller, *, name: str, world: str, size: int) -> None:
+        self.controller, self.name, self.world, self.size = controller, name, world, size
+        self.reset()
+
+    def reset(self) -> None:
+        self.step = 0
+
+    def act(self, observation: ArrayLike, rng: Rng = None) -> NDArray[np.float64]:
+        self.step += 1
+        try:
+            if self.step == 1 and isinstance(self.controller, Stateful):
+                self.controller.reset()
+            action = np.asarray(self.controller.act(np.asarray(observation)[0].copy(), rng), np.float64)
+        except (BlendctlError, OSError):
+            raise
+        except Exception as error:  # a user's own code may raise anything
+            raise StateError(
+                f'controller "{self.name}" raised {type(error).__name__} in step {self.step}: {error}'
+            ) from error
+        if action.shape != (self.size,):
+            raise InputError(
+                f'controller "{self.name}" returned an action of shape {action.shape}; '
+                f"{self.world} takes ({self.size},)"
+            )
+        return action[None]
+
+
+def _open(name: str, worlds: VectorWorld, *, world: str, seed: int) -> Controller:
+    """Open a controller by any of its names; "random" draws random actions."""
     size = worlds.batch.act_size
     if name == "random":
-        held = np.zeros((1, size))
-
-        def draw(observations: NDArray[np.float64], step: int) -> NDArray[np.float64]:
-            if step % HELD == 0:
-                held[:] = rng.uniform(-1.0, 1.0, (1, size))
-            return held
-
-        return draw
+        return _RandomActions(size, seed)
     from blendctl.controllers import RemoteController
-    from blendctl.controllers.base import Stateful
     from blendctl.controllers.classical import CLASSICAL
-    from blendctl.controllers.evaluation import check_fits
     from blendctl.controllers.resolve import open_controller
     from blendctl.envs.catalog import add_task
 
     if name in CLASSICAL:
-        add_task(world, worlds.task)  # they look their world up; this one may be the user's own
+        # They look their world up by name, and this one may be the user's own.
+        add_task(world, worlds.task)
     try:
         controller = open_controller(name, world=world)
     except InputError as error:
@@ -105,24 +157,7 @@ def _driver(name: str, worlds: VectorWorld, *, world: str, seed: int, determinis
         controller.deadline = PATIENCE
         click.get_current_context().call_on_close(controller.close)
     check_fits(controller, worlds)
-
-    def act(observations: NDArray[np.float64], step: int) -> NDArray[np.float64]:
-        # One observation, which every controller takes; a batch not everyone.
-        try:
-            if step == 0 and isinstance(controller, Stateful):
-                controller.reset()  # what it remembers of the episode before
-            action = np.asarray(controller.act(observations[0].copy(), None if deterministic else rng), np.float64)
-        except (BlendctlError, OSError):
-            raise
-        except Exception as error:  # a user's own code may raise anything
-            raise StateError(
-                f'controller "{name}" raised {type(error).__name__} in step {step + 1}: {error}'
-            ) from error
-        if action.shape != (size,):
-            raise InputError(f'controller "{name}" gave an action of shape {action.shape}; {world} takes ({size},)')
-        return action[None]
-
-    return act
+    return _OneWorld(controller, name=name, world=world, size=size)
 
 
 @click.command(epilog="Example: blendctl play PointGoal1 --controller PointGoal1/ppo --out ppo.gif")
@@ -178,12 +213,14 @@ def play(
         1,
         threads=1,
         autoreset_mode=AutoresetMode.DISABLED,
+        max_episode_steps=min(steps, task.max_episode_steps),
         render_mode=VIEWS[view],
         view={"width": size, "height": size, "trail": TRAIL},
     )
     real = worlds.metadata["render_fps"]  # steps a second
     every = max(1, round(real / fps))
-    act = _driver(controller, worlds, world=name, seed=seed, deterministic=deterministic)
+    player = _open(controller, worlds, world=name, seed=seed)
+    rng = None if deterministic else np.random.default_rng(seed)
     caption = Caption(task, f"{name}  ·  {display_name(controller)}")
     last: dict[int, Shot] = {}
     with (
@@ -196,7 +233,7 @@ def play(
         open_film(out, fps=real / every) as film,
     ):
         bar = progress.add_task("filming", total=episodes * (steps + 1))
-        for shot in shoot(worlds, act, episodes=episodes, steps=steps, seed=seed, every=every):
+        for shot in shoot(worlds, player, rng=rng, episodes=episodes, seed=seed, every=every):
             last[shot.episode] = shot
             if shot.picture is not None:
                 film.add(

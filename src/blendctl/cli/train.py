@@ -18,10 +18,10 @@ from blendctl.cli.completers import algorithms, worlds, zoo_controllers
 from blendctl.cli.output import progress_bar
 from blendctl.controllers import load, write_controller
 from blendctl.controllers.card import make_card
-from blendctl.controllers.evaluation import evaluate
 from blendctl.controllers.zoo import write_card
 from blendctl.envs import find_task
 from blendctl.errors import InputError, StateError
+from blendctl.evaluation import evaluate
 from blendctl.training.config import TRUST_REGION, TrainConfig, option_help, read_options
 
 if TYPE_CHECKING:

@@ -20,8 +20,9 @@ from blendctl.blender import Blender, Record, Recorder, run
 from blendctl.blender.compiled_loop import CompiledLoop, Stages
 from blendctl.controllers import open_controller
 from blendctl.envs import SingleWorld
+from blendctl.episodes import score
 from blendctl.errors import InputError, StateError
-from blendctl.experiments.scores import Moments, score
+from blendctl.experiments.moments import Moments
 from blendctl.experiments.units import Result, unit_kind
 
 __all__ = ["blended"]

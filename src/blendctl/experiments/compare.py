@@ -12,6 +12,8 @@ import pyarrow as pa
 from blendctl.envs import find_task
 from blendctl.envs.batch import LARGEST_SEED
 from blendctl.envs.catalog import short_name
+from blendctl.episodes import COLUMNS as EPISODE_COLUMNS
+from blendctl.episodes import episode_columns
 from blendctl.errors import InputError
 from blendctl.experiments.comparison_units import EPISODES, TRAIN
 from blendctl.experiments.engines import Finished
@@ -30,12 +32,7 @@ COLUMNS = pa.schema(
         ("setting", pa.int32()),  # number of the method's setting
         ("parameters", pa.string()),  # of the setting, as JSON
         ("seed", pa.int64()),  # of the episode's layout
-        ("return", pa.float64()),
-        ("cost", pa.float64()),
-        ("length", pa.int64()),  # control steps
-        ("share", pa.float64()),  # of the performant controller
-        ("switches", pa.int64()),
-        ("correct", pa.float64()),  # ratio of correct choices, null if none was judged
+        *EPISODE_COLUMNS.items(),
     ]
 )
 
@@ -167,17 +164,8 @@ class Comparison:
                 "parameters": json.dumps(methods[piece.method].settings[piece.setting]),
             }
             first = piece.unit.parameters["seed"]
-            for index, row in enumerate(results[piece.unit.key].values["rows"]):
-                rows.append(about | {"seed": first + index} | _row(row))
+            table = results[piece.unit.key].table
+            assert table is not None
+            for index, sums in enumerate(table.to_pylist()):
+                rows.append(about | {"seed": first + index} | episode_columns(sums))
         return pa.Table.from_pylist(rows, schema=COLUMNS)
-
-
-def _row(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "return": row["returns"],
-        "cost": row["costs"],
-        "length": int(row["lengths"]),
-        "share": row["shares"],
-        "switches": int(row["switches"]),
-        "correct": row["correct"],
-    }

@@ -157,7 +157,7 @@ def pair_of(world: str, given: tuple[str, ...] = (), *, features: str | None = N
 
 def _expect_fit(controller: Controller, worlds: Any) -> None:
     """Refuse a controller of another world: by its shapes, or by one action."""
-    from blendctl.controllers.evaluation import check_fits
+    from blendctl.rollout import check_fits
 
     check_fits(controller, worlds)
     observations, _ = worlds.reset(seed=0)
@@ -198,7 +198,7 @@ def plan(settings: Settings) -> tuple[list[Unit], dict[str, list[UnitLocation]]]
                 teams |= {"random": pair} if point < EVERY or point % EVERY == 0 else {}
                 for role, team in teams.items():
                     common = _common(settings, world, trace, point, role)
-                    unit = Unit("blendctl.experiments.lockstep:lockstep", common | {"controllers": list(team)})
+                    unit = Unit("blendctl.experiments.baseline_units:baseline", common | {"controllers": list(team)})
                     add(unit, UnitLocation(world, trace, role, point))
     return units, places
 

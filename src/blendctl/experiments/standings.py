@@ -20,7 +20,7 @@ __all__ = ["standings", "mark_shown", "Sample"]
 FloatArray = NDArray[np.float64]
 
 BOOTSTRAP_SEED = 20
-MEASURES = ("return", "cost", "share", "switches", "correct")
+MEASURES = ("return", "cost", "share_performant", "switches", "correct_ratio")
 
 
 @dataclass(frozen=True)
@@ -126,9 +126,9 @@ def _mean(points: FloatArray) -> tuple[float, float]:
 def _summary(sample: Sample, performant: FloatArray, safe: FloatArray, *, help: str) -> dict[str, Any]:
     told = _means(sample.points(), performant, safe) | {"help": help, "choice": sample.choice}
     for measure, name in (
-        ("share", "share_mean"),
+        ("share_performant", "share_mean"),
         ("switches", "switches_mean"),
-        ("correct", "correct_ratio"),
+        ("correct_ratio", "correct_ratio"),
     ):
         values = sample.shown(measure)
         known = values[np.isfinite(values)]

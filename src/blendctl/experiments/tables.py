@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from blendctl.episodes import COLUMNS, episode_columns
+from blendctl.experiments.moments import Moments
 from blendctl.experiments.protocol import ROLES, Settings, UnitLocation, first_seed
-from blendctl.experiments.scores import Moments
 from blendctl.experiments.units import Result
 from blendctl.statistics import mean_interval
 
@@ -28,14 +29,7 @@ EPISODES = pa.schema(
         *_WHERE,
         ("episode", _COUNT),
         ("seed", _COUNT),
-        ("return", _FLOAT),
-        ("cost", _FLOAT),
-        ("length", _COUNT),
-        ("correct_ratio", _FLOAT),
-        ("pareto_regret", _FLOAT),
-        ("max_loss", _FLOAT),
-        ("switches", _COUNT),
-        ("share_performant", _FLOAT),
+        *COLUMNS.items(),
     ]
 )
 POINTS = pa.schema(
@@ -78,8 +72,8 @@ class Tables:
         for place in places:
             first = first_seed(self.settings.seed, place.trace, place.data_point)
             rows = [
-                place._asdict() | {"episode": number, "seed": first + number} | _episode(told)
-                for number, told in enumerate(_rows(result))
+                place._asdict() | {"episode": number, "seed": first + number} | episode_columns(sums)
+                for number, sums in enumerate(_rows(result))
             ]
             self._results[place] = result
             self._episodes[place] = pa.Table.from_pylist(rows, schema=EPISODES)
@@ -194,20 +188,6 @@ def _rows(result: Result) -> list[dict[str, Any]]:
     assert result.table is not None
     rows: list[dict[str, Any]] = result.table.to_pylist()
     return rows
-
-
-def _episode(told: dict[str, Any]) -> dict[str, Any]:
-    row = {name: told[name] for name in ("return", "cost", "length")}
-    if told.get("judged"):
-        row |= {
-            "correct_ratio": told["correct"] / told["judged"],
-            "pareto_regret": told["gap"],
-            "max_loss": told["loss"] / told["judged"],
-            "switches": told["switches"],
-        }
-    if "driven_0" in told:
-        row["share_performant"] = told["driven_0"] / told["length"]
-    return row
 
 
 def _spread(name: str, sample: FloatArray) -> dict[str, float | None]:

@@ -59,7 +59,7 @@ def unit_kind(*, version: int) -> Callable[[F], F]:
 class Unit:
     """One piece of an experiment. `controllers` in its parameters are digested: another file is another unit.
 
-    >>> unit = Unit("blendctl.experiments.lockstep:lockstep", {"world": "PointGoal1", "seed": 0})
+    >>> unit = Unit("blendctl.experiments.baseline_units:baseline", {"world": "PointGoal1", "seed": 0})
     >>> len(unit.key), unit.after is None
     (32, True)
     """

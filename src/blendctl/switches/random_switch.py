@@ -46,4 +46,4 @@ class UniformSwitch(Switch):
 
     def choose(self, frame: StepInput) -> ArmArray:
         arms, worlds = frame.proposals.shape[:2]
-        return self.rng.integers(arms, size=worlds)
+        return np.asarray(self.rng.integers(arms, size=worlds))

@@ -16,11 +16,11 @@ from torch import Tensor
 
 from blendctl.controllers import ContextNetwork, NetworkController
 from blendctl.errors import InputError, StateError
+from blendctl.switches.base import open_worlds
 from blendctl.training.context_config import ContextConfig
 from blendctl.training.context_data import Drives, collect, sums_ahead
 from blendctl.training.encodings import WorldEncodings, world_encodings
 from blendctl.training.policy import mlp, to_dense
-from blendctl.training.trainer import make_worlds
 
 __all__ = ["ContextConfig", "train_contexts", "fit_context", "r_squared", "ContextDataset", "context_dataset"]
 
@@ -201,7 +201,7 @@ def _collect(
         if done % 50 == 0:
             on_progress(done / each)
 
-    with closing(make_worlds(world, count=config.worlds, threads=config.threads)) as worlds:
+    with closing(open_worlds(world, config.worlds, threads=config.threads)) as worlds:
         return collect(worlds, controllers, steps=each, seed=seed, longest=config.horizons[-1], on_step=on_step)
 
 

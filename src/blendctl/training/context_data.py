@@ -1,16 +1,18 @@
-"""Data for the context networks: what happens while controllers take turns at driving."""
+"""Data for the context networks: transitions of rollouts in which the controllers take turns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 from blendctl.controllers import NetworkController
 from blendctl.errors import InputError
-from blendctl.training.collector import VectorEnvironment
+from blendctl.rollout import StepBatch, StepInput, Switch, rollout
 
 __all__ = ["Drives", "collect", "sums_ahead"]
 
@@ -29,8 +31,33 @@ class Drives:
     ended: NDArray[np.bool_]  # (steps, worlds) the episode ended with this step
 
 
+class RandomTurns(Switch):
+    """Let controllers take turns: half of them short (1 to 10 steps), the others `longest` to twice as long."""
+
+    def __init__(self, arms: int, worlds: int, *, longest: int, rng: np.random.Generator) -> None:
+        self.arms, self.longest, self.rng = arms, longest, rng
+        self.arm = rng.integers(arms, size=worlds)
+        self.left = np.zeros(worlds, np.int64)  # steps of the present turn
+        self._draw()
+
+    def choose(self, frame: StepInput) -> NDArray[np.intp]:
+        return self.arm
+
+    def learn(self, batch: StepBatch) -> None:
+        # The next turn is drawn here, before the controllers draw their noise from the same generator.
+        self._draw()
+
+    def _draw(self) -> None:
+        n, over = len(self.left), self.left == 0
+        self.arm = self.arm.copy()
+        self.arm[over] = self.rng.integers(self.arms, size=int(over.sum()))
+        short = self.rng.integers(1, SHORT + 1, size=n)
+        long = self.rng.integers(self.longest, 2 * self.longest + 1, size=n)
+        self.left = np.where(over, np.where(self.rng.random(n) < 0.5, short, long), self.left) - 1
+
+
 def collect(
-    worlds: VectorEnvironment,
+    worlds: VectorEnv[Any, Any, Any],
     controllers: Sequence[NetworkController],
     *,
     steps: int,
@@ -40,12 +67,12 @@ def collect(
 ) -> Drives:
     """Let the controllers take turns of random length for `steps` steps in every world.
 
-    Half of the turns are short (1 to 10 steps), as when a blend hesitates; the others last up to twice `longest`,
-    so that windows of `longest` steps under one driver exist, also from states that another one led to.
+    Half of the turns are short (1 to 10 steps), as when a blend hesitates; the others last up to twice `longest`.
+    So there are windows of `longest` steps under one driver, also from states that another one led to.
     With one controller this is that controller alone.
     """
     if not controllers:
-        raise InputError("no controllers to collect data from; give at least one")
+        raise InputError("no controllers to collect data from; pass at least one")
     n, rng = worlds.num_envs, np.random.default_rng([seed, 3])
     size, action_size = controllers[0].observation_size, controllers[0].action_size
     out = Drives(
@@ -56,24 +83,22 @@ def collect(
         driver=np.empty((steps, n), np.int16),
         ended=np.empty((steps, n), np.bool_),
     )
-    observations, _ = worlds.reset(seed=seed)
-    driver = rng.integers(len(controllers), size=n)
-    left = np.zeros(n, np.int64)  # steps of the present turn
-    for t in range(steps):
-        over = left == 0
-        driver[over] = rng.integers(len(controllers), size=int(over.sum()))
-        short = rng.integers(1, SHORT + 1, size=n)
-        long = rng.integers(longest, 2 * longest + 1, size=n)
-        left = np.where(over, np.where(rng.random(n) < 0.5, short, long), left) - 1
-        actions = np.empty((n, action_size))
-        for index, controller in enumerate(controllers):
-            rows = np.flatnonzero(driver == index)
-            if len(rows):
-                actions[rows] = controller.act(observations[rows], rng)
-        out.observations[t], out.actions[t], out.driver[t] = observations, actions, driver
-        observations, out.rewards[t], terminated, truncated, infos = worlds.step(actions)
-        out.costs[t] = infos["cost"]
-        out.ended[t] = terminated | truncated
+    turns = RandomTurns(len(controllers), n, longest=longest, rng=rng)
+    for t, batch in enumerate(
+        rollout(
+            worlds,
+            turns,
+            controllers=controllers,
+            seed=seed,
+            rngs=[rng] * len(controllers),
+            episodes=None,
+            steps=steps,
+            ask="driver",
+            raw_proposals=True,
+        )
+    ):
+        out.observations[t], out.actions[t], out.driver[t] = batch.input.observations, batch.actions, batch.arm
+        out.rewards[t], out.costs[t], out.ended[t] = batch.reward, batch.cost, batch.ended
         if on_step is not None:
             on_step()
     return out
@@ -82,10 +107,10 @@ def collect(
 def sums_ahead(
     drives: Drives, horizon: int, *, driver: int, discount: float
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]:
-    """Give discounted sums of rewards and of costs over `horizon` steps from each step, and which of them count.
+    """Return discounted sums of rewards and of costs over `horizon` steps from each step, and which of them count.
 
-    A window counts if `driver` drove all of it within one episode. The next step (horizon 1) counts whoever
-    drove: it follows from state and action alone.
+    A window counts if `driver` drove all of it within one episode. The next step (horizon 1) counts for every
+    driver: it follows from state and action alone.
 
     >>> ones = np.ones((4, 1), np.float32)
     >>> who = np.array([[0], [0], [1], [1]], np.int16)

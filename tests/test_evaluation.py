@@ -5,8 +5,8 @@ import pytest
 
 from blendctl.controllers import NetworkController, identity_encoding
 from blendctl.controllers.dense import Dense
-from blendctl.controllers.evaluation import evaluate
 from blendctl.errors import InputError, StateError
+from blendctl.evaluation import evaluate
 
 
 class Still:

@@ -1,40 +1,13 @@
-"""Score choices against the truth: correct or not, Pareto gap, maximal loss."""
+"""Moments of true feedback and context, from which a linear fit over any stretch follows."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blendctl import pareto
-from blendctl.blender import correct_choices
-
-__all__ = ["Scores", "score", "Moments"]
+__all__ = ["Moments"]
 
 FloatArray = NDArray[np.float64]
-
-
-class Scores(NamedTuple):
-    """Of n choices."""
-
-    correct: NDArray[np.bool_]  # (n,) no arm would have been as good in all objectives and clearly better in one
-    gap: FloatArray  # (n,) Pareto suboptimality gap
-    loss: FloatArray  # (n,) maximal loss
-
-
-def score(truth: FloatArray, arm: NDArray[np.intp]) -> Scores:
-    """Score arms (n,) of which truth (n, arms, objectives) tells what every one would have brought.
-
-    >>> score(np.array([[[0.1, 0.0], [0.2, 0.0]]]), np.array([0]))
-    Scores(correct=array([False]), gap=array([0.]), loss=array([0.1]))
-    """
-    rows = np.arange(len(arm))
-    return Scores(
-        correct=correct_choices(truth, arm),
-        gap=np.asarray(pareto.suboptimality_gap(truth)[rows, arm]),
-        loss=np.asarray(pareto.maximal_loss(truth)[rows, arm]),
-    )
 
 
 class Moments:
@@ -62,12 +35,12 @@ class Moments:
             getattr(self, name)[...] += getattr(other, name)
 
     def fit(self, regularization: float) -> FloatArray:
-        """Give theta* (m, d): the ridge regression of the true feedback of all arms on their contexts."""
+        """Return theta* (m, d): the ridge regression of the true feedback of all arms on their contexts."""
         d = len(self.psi_psi)
         return np.asarray(np.linalg.solve(self.psi_psi + regularization * np.eye(d), self.psi_y).T)
 
     def explained(self) -> list[float | None]:
-        """Give R2 per objective: the share of the true feedback's variance that a linear function of psi explains.
+        """Return R2 per objective: the share of the true feedback's variance that a linear function of psi explains.
 
         None where the feedback did not vary.
 
@@ -85,13 +58,13 @@ class Moments:
         ]
 
     def plain(self) -> dict[str, object]:
-        """Give it as JSON data."""
+        """Return the sums as JSON data."""
         arrays = {name: getattr(self, name).tolist() for name in ("psi_psi", "psi_y", "y", "y_y")}
         return {"count": self.count, **arrays}
 
     @classmethod
     def from_plain(cls, data: dict[str, object]) -> Moments:
-        """Read it back."""
+        """Read the result of `plain`."""
         psi_y = np.array(data["psi_y"], dtype=np.float64)
         moments = cls(*psi_y.shape)
         moments.count = int(str(data["count"]))
