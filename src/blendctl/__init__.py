@@ -1,17 +1,17 @@
 """Blend controllers with a multi-objective bandit that bounds its own loss.
 
-Importing the package makes the worlds known to Gymnasium (see arrival.py); everything else loads when it is
-first used.
+Everything loads when it is first used. If Gymnasium is already imported, the worlds are registered with it; otherwise
+`import blendctl.envs`, or write `gymnasium.make("blendctl.envs:blendctl/PointGoal1-v0")`.
 """
 
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from blendctl import errors
 from blendctl._version import __version__
-from blendctl.arrival import register_when_gymnasium_comes
 
 if TYPE_CHECKING:
     from blendctl import envs, pareto
@@ -40,9 +40,6 @@ _HOMES = {
 }
 
 
-register_when_gymnasium_comes()
-
-
 def __getattr__(name: str) -> Any:
     if name in ("envs", "pareto"):
         return importlib.import_module(f"blendctl.{name}")
@@ -54,3 +51,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+if "gymnasium" in sys.modules:
+    importlib.import_module("blendctl.envs")

@@ -94,6 +94,31 @@ def test_registering_twice_changes_nothing():
     assert gymnasium.registry == before
 
 
+MAKE = "print(gymnasium.make('{}').reset(seed=0)[0].shape)"
+
+
+@pytest.mark.parametrize(
+    ("imports", "world"),
+    [
+        ("gymnasium", "blendctl.envs:blendctl/PointGoal0-v0"),
+        ("blendctl, gymnasium", "blendctl.envs:blendctl/PointGoal0-v0"),
+        ("gymnasium", "blendctl:blendctl/PointGoal0-v0"),
+        ("gymnasium, blendctl", "blendctl/PointGoal0-v0"),
+        ("blendctl.envs, gymnasium", "blendctl/PointGoal0-v0"),
+    ],
+)
+def test_gymnasium_makes_a_world_from_module_and_id_or_after_an_import(imports, world):
+    code = f"import {imports}; {MAKE.format(world)}"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True)
+    assert done.stdout == "(28,)\n", done.stderr
+
+
+def test_importing_the_package_loads_neither_gymnasium_nor_numpy():
+    code = "import sys, blendctl; print('gymnasium' in sys.modules, 'numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False False\n"
+
+
 def test_importing_the_worlds_loads_neither_mujoco_nor_compiled_code():
     program = "import sys, blendctl.envs; print('mujoco' in sys.modules, 'numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)

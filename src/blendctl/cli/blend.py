@@ -12,10 +12,11 @@ import click
 from click.core import ParameterSource
 
 from blendctl.cli.completers import controllers as controller_names
-from blendctl.cli.completers import features, rules, worlds
+from blendctl.cli.completers import features, rules
 from blendctl.cli.invocation import command_as_typed
 from blendctl.cli.multi_option import ManyValues
 from blendctl.cli.output import STDOUT, json_option, table_console, write_json
+from blendctl.cli.world_argument import world_argument
 from blendctl.errors import InputError
 
 __all__ = ["blend"]
@@ -25,7 +26,7 @@ __all__ = ["blend"]
     cls=ManyValues,
     epilog="Example: blendctl blend PointGoal1 --controllers PointGoal1/ppo PointGoal1/ppo-lagrangian --out out/blend",
 )
-@click.argument("world", shell_complete=worlds)
+@world_argument
 @click.option(
     "--controllers", multiple=True, metavar="NAME|FILE|ADDRESS...", shell_complete=controller_names,
     help="Who drives, in the order performant to safe: zoo names, files (.safetensors, .onnx, .pt, .zip), addresses "
@@ -102,9 +103,7 @@ def blend(
     from blendctl.cli.blend_table import blend_table
     from blendctl.controllers.card import versions
     from blendctl.controllers.resolve import display_name, open_controller
-    from blendctl.envs import find_task
 
-    find_task(world)  # says what there is
     team = controllers or _pair(world)
     drivers = [open_controller(spec, world=world) for spec in team]
     called = list(names) or _different([display_name(spec) for spec in team])
@@ -172,14 +171,12 @@ def _json_bytes(data: dict[str, Any]) -> bytes:
 def _pair(world: str) -> tuple[str, ...]:
     from blendctl.controllers import zoo_names
     from blendctl.controllers.zoo import PAIRS
-    from blendctl.envs.catalog import short_name
 
-    place = short_name(world)
-    pair = PAIRS.get(place, ())
+    pair = PAIRS.get(world, ())
     shipped = zoo_names()
     if not pair or any(name not in shipped for name in pair):
         raise InputError(
-            f"no pair of controllers ships for {place}; name some, for example: "
+            f"no pair of controllers ships for {world}; name some, for example: "
             "--controllers pure-pursuit potential-field"
         )
     return pair

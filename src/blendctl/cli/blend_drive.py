@@ -57,13 +57,12 @@ def drive(stand: DriveSession, blender: Blender, *, title: str, track: Path | No
     from blendctl.blender.episode_stats import EpisodeStats
     from blendctl.cli.blend_display import watch
     from blendctl.envs import SingleWorld
-    from blendctl.envs.catalog import short_name
     from blendctl.envs.pose_recorder import PoseRecorder
 
     tally = EpisodeStats(blender.names)
     with ExitStack() as stack:
         stack.enter_context(blender)
-        world = SingleWorld(short_name(stand.world), max_episode_steps=stand.steps)
+        world = SingleWorld(stand.world, max_episode_steps=stand.steps)
         tracker = PoseRecorder(world, track, theta=lambda: blender.bandit.theta, live=stand.live is not None)
         stack.callback(tracker.close)
         total = stand.episodes * world.batch.plan.max_steps

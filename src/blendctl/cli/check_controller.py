@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from blendctl.cli.completers import controllers, worlds
+from blendctl.cli.completers import controllers
 from blendctl.cli.output import json_option, table_console, write_json
+from blendctl.cli.world_argument import world_option
 
 __all__ = ["check_controller"]
 
@@ -17,10 +18,9 @@ SIGNS = {"good": "[green]good[/]", "note": "[yellow]note[/]", "bad": "[red bold]
 
 @click.command(epilog="Example: blendctl check-controller mine.py:drive --world PointGoal1")
 @click.argument("controller", shell_complete=controllers)
-@click.option(
-    "--world", default="PointGoal1", show_default=True, shell_complete=worlds,
-    help="World whose observations it is tried on.",
-)  # fmt: skip
+@world_option(
+    "--world", default="PointGoal1", show_default=True, help="World whose observations it is tried on, or FILE.py:TASK."
+)
 @click.option("--observations", "count", type=click.IntRange(1), default=200, show_default=True, help="How many.")
 @click.option(
     "--deadline",

@@ -17,6 +17,7 @@ from blendctl.cli.engine_options import engine_options, tell_changes, tell_damag
 from blendctl.cli.invocation import command_as_typed
 from blendctl.cli.multi_option import ManyValues
 from blendctl.cli.output import json_option, progress_bar, table_console, write_json
+from blendctl.cli.world_argument import world_argument
 from blendctl.errors import BlendctlError, InputError, StateError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def _list_methods(ctx: click.Context, param: click.Parameter, value: bool) -> No
     epilog="Example: blendctl compare PointGoal1 --methods paper random simplex ceiling --out out/compare.  "
     "All methods with their parameters: blendctl compare --list",
 )
-@click.argument("world", shell_complete=completers.worlds)
+@world_argument
 @click.option("--methods", multiple=True, metavar="NAME...", help="What to compare.  [all; see --list]")
 @click.option(
     "--controllers", multiple=True, metavar="PERFORMANT SAFE", shell_complete=completers.controllers,

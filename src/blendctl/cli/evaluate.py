@@ -15,6 +15,7 @@ from rich.table import Table
 from blendctl.atomic import write_atomically
 from blendctl.cli import completers
 from blendctl.cli.output import json_option, progress_bar, table_console, write_json
+from blendctl.cli.world_argument import world_option
 from blendctl.controllers import NetworkController, RemoteController
 from blendctl.controllers.classical import CLASSICAL
 from blendctl.controllers.resolve import open_controller
@@ -29,10 +30,7 @@ PATIENCE = 5.0  # s for an answer from an address: no robot is waiting for it
 
 @click.command(epilog="Example: blendctl evaluate PointGoal1/ppo --episodes 100 --json out/ppo.json")
 @click.argument("controllers", nargs=-1, required=True, metavar="NAME|PATH...", shell_complete=completers.controllers)
-@click.option(
-    "--env", "world", shell_complete=completers.worlds,
-    help="World to evaluate in.  [the one it was trained in]",
-)  # fmt: skip
+@world_option("--env", "world", help="World to evaluate in, or FILE.py:TASK.  [the one it was trained in]")
 @click.option("--episodes", type=click.IntRange(1), default=100, show_default=True, help="Whole episodes to run.")
 @click.option("--seed", type=click.IntRange(0), default=1_000_000, show_default=True, help="Episode i gets seed + i.")
 @click.option("--deterministic", is_flag=True, help="Mean actions instead of draws from the policy.")

@@ -12,8 +12,8 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import ArrayLike, NDArray
 
 from blendctl.cli.completers import players
-from blendctl.cli.completers import worlds as world_names
 from blendctl.cli.output import json_option, progress_bar, table_console, write_json
+from blendctl.cli.world_argument import world_argument
 from blendctl.controllers.base import Controller, Stateful
 from blendctl.envs.drawing import Picture
 from blendctl.envs.vector import VectorWorld
@@ -142,13 +142,8 @@ def _open(name: str, worlds: VectorWorld, *, world: str, seed: int) -> Controlle
     if name == "random":
         return _RandomActions(size, seed)
     from blendctl.controllers import RemoteController
-    from blendctl.controllers.classical import CLASSICAL
     from blendctl.controllers.resolve import open_controller
-    from blendctl.envs.catalog import add_task
 
-    if name in CLASSICAL:
-        # They look their world up by name, and this one may be the user's own.
-        add_task(world, worlds.task)
     try:
         controller = open_controller(name, world=world)
     except InputError as error:
@@ -161,7 +156,7 @@ def _open(name: str, worlds: VectorWorld, *, world: str, seed: int) -> Controlle
 
 
 @click.command(epilog="Example: blendctl play PointGoal1 --controller PointGoal1/ppo --out ppo.gif")
-@click.argument("world", shell_complete=world_names)
+@world_argument
 @click.option(
     "--controller", default="random", show_default=True, metavar="random|NAME|PATH", shell_complete=players,
     help="random actions, a controller of the zoo such as PointGoal1/ppo, a run directory, a file, an address, a "
@@ -202,12 +197,12 @@ def play(
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.table import Table
 
-    from blendctl.cli.world_argument import name_and_task
     from blendctl.controllers.resolve import display_name
     from blendctl.envs.caption import Caption
+    from blendctl.envs.catalog import find_task, world_label
     from blendctl.envs.film import open_film
 
-    name, task = name_and_task(world)
+    name, task = world_label(world), find_task(world)
     worlds = VectorWorld(
         task,
         1,
@@ -219,7 +214,7 @@ def play(
     )
     real = worlds.metadata["render_fps"]  # steps a second
     every = max(1, round(real / fps))
-    player = _open(controller, worlds, world=name, seed=seed)
+    player = _open(controller, worlds, world=world, seed=seed)
     rng = None if deterministic else np.random.default_rng(seed)
     caption = Caption(task, f"{name}  ·  {display_name(controller)}")
     last: dict[int, Shot] = {}

@@ -14,6 +14,7 @@ from blendctl.cli.engine_options import engine_options, tell_changes, tell_damag
 from blendctl.cli.invocation import command_as_typed
 from blendctl.cli.multi_option import ManyValues
 from blendctl.cli.output import json_option, progress_bar, table_console, write_json
+from blendctl.cli.world_argument import world_option
 from blendctl.errors import BlendctlError, InputError, StateError
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ __all__ = ["reproduce"]
     cls=ManyValues,
     epilog="Example: blendctl reproduce --worlds PointGoal1 --scale quick --seed 0 --out out/reproduce",
 )
-@click.option(
-    "--worlds", multiple=True, metavar="WORLD...", shell_complete=completers.worlds,
+@world_option(
+    "--worlds", multiple=True, metavar="WORLD...",
     help="Where to drive.  [PointGoal1 PointPush1 CarButton1]",
 )  # fmt: skip
 @click.option(

@@ -8,14 +8,15 @@ import signal
 
 import click
 
-from blendctl.cli.completers import controllers, worlds
+from blendctl.cli.completers import controllers
+from blendctl.cli.world_argument import world_option
 
 __all__ = ["serve"]
 
 
 @click.command(epilog="Example: BLENDCTL_TOKEN=... blendctl serve PointGoal1/ppo --address tcp://127.0.0.1:7001")
 @click.argument("controller", shell_complete=controllers)
-@click.option("--world", shell_complete=worlds, help="World that a classical controller is for.")
+@world_option("--world", help="World that a classical controller is for, or FILE.py:TASK.")
 @click.option(
     "--address", default="tcp://127.0.0.1:0", show_default=True,
     help="tcp://HOST:PORT (port 0 takes a free one) or unix:/PATH.",

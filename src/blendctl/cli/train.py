@@ -14,12 +14,13 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from blendctl.cli.completers import algorithms, worlds, zoo_controllers
+from blendctl.cli.completers import algorithms, zoo_controllers
 from blendctl.cli.output import progress_bar
+from blendctl.cli.world_argument import world_argument
 from blendctl.controllers import load, write_controller
 from blendctl.controllers.card import make_card
 from blendctl.controllers.zoo import write_card
-from blendctl.envs import find_task
+from blendctl.envs.catalog import world_label
 from blendctl.errors import InputError, StateError
 from blendctl.evaluation import evaluate
 from blendctl.training.config import TRUST_REGION, TrainConfig, option_help, read_options
@@ -54,7 +55,7 @@ def _shown(default: Any) -> str:
 
 
 @click.command(epilog="Example: blendctl train PointGoal1 --algo ppo-lagrangian --steps 3e6 --seed 0")
-@click.argument("world", shell_complete=worlds)
+@world_argument
 @click.option("--algo", default=None, shell_complete=algorithms, help=option_help("algo") + "  [ppo]")
 @click.option("--out", type=click.Path(path_type=Path), help="run directory  [runs/WORLD-ALGO-sSEED]")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="JSON file of options")
@@ -84,14 +85,13 @@ def train(
     """
     from blendctl.training import TrainingRun
 
-    find_task(world)  # an unknown world is refused before anything is written
     options = read_options(config_file) if config_file else {}
     chosen = {name: _parsed(name, value) for name, value in given.items() if value is not None}
     options |= {"world": world} | chosen
     if algo is not None:
         options["algo"] = algo
     config = TrainConfig.from_dict(options)
-    directory = out or Path("runs") / f"{config.world}-{config.algo}-s{config.seed}"
+    directory = out or Path("runs") / f"{world_label(config.world)}-{config.algo}-s{config.seed}"
     if not 0 < every <= 60:
         raise InputError(f"--every is {every}; allowed: above 0, at most 60 seconds")
     console = Console()

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from blendctl.cli.completers import zoo_controllers
 from blendctl.cli.output import json_option, progress_bar, table_console, write_json
+from blendctl.cli.world_argument import world_option
 from blendctl.controllers import NetworkController, load, write_controller
 from blendctl.controllers.zoo import find_controller_file, in_zoo, write_card
 from blendctl.errors import FileFormatError, InputError
@@ -25,6 +26,7 @@ USUAL = ContextConfig()
     epilog="Example: blendctl train-context runs/PointGoal1-ppo-s0 runs/PointGoal1-ppo-lagrangian-s0",
 )
 @click.argument("controllers", nargs=-1, required=True, metavar="NAME|PATH...", shell_complete=zoo_controllers)
+@world_option("--env", "world", help="world, or FILE.py:TASK  [the one in the controllers' cards]")
 @click.option("--steps", default=str(USUAL.steps), show_default=True, help="transitions to learn from")
 @click.option(
     "--horizons", default=",".join(map(str, USUAL.horizons)), show_default=True,
@@ -61,6 +63,7 @@ USUAL = ContextConfig()
 @json_option("the held-out R²")
 def train_context(
     controllers: tuple[str, ...],
+    world: str | None,
     steps: str,
     horizons: str,
     discount: float,
@@ -82,7 +85,7 @@ def train_context(
 
     loaded = [_network(name) for name in controllers]
     targets = _targets(controllers, out=out, replace=replace)
-    places = {str(c.card["world"]) for c in loaded}
+    places = {world} if world else {str(c.card["world"]) for c in loaded}
     if len(places) != 1:
         raise InputError(f"the controllers belong to different worlds ({', '.join(sorted(places))}); give those of one")
     try:

@@ -1,30 +1,33 @@
-"""Find the world that a command names: one of the known ones, or a task in a Python file of the user's."""
+"""The worlds that commands take: a known name, or a task of the user's as FILE.py:TASK or MODULE:TASK."""
 
 from __future__ import annotations
 
-import runpy
-from pathlib import Path
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from blendctl.envs.catalog import find_task, short_name
-from blendctl.envs.tasks import Task
-from blendctl.errors import InputError, did_you_mean
+import click
 
-__all__ = ["name_and_task"]
+from blendctl.cli.completers import worlds
+
+__all__ = ["world_argument", "world_option"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def name_and_task(world: str) -> tuple[str, Task]:
-    """Return a short name and the task of a world such as PointGoal1, or of volcano.py:volcano, which is run.
+def _open(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """Check each world, import the user's own, and return the names that `find_task` then knows."""
+    from blendctl.envs.catalog import open_task
 
-    >>> name_and_task("blendctl/PointGoal1-v0")[0]
-    'PointGoal1'
-    """
-    file, colon, name = world.rpartition(":")
-    if not colon or not file.endswith(".py"):
-        return short_name(world), find_task(world)
-    if not Path(file).is_file():
-        raise InputError(f'there is no file "{file}"; expected a world\'s name, or FILE.py:TASK')
-    found = runpy.run_path(file)
-    tasks = {key: value for key, value in found.items() if isinstance(value, Task)}
-    if name not in tasks:
-        raise InputError(f'{file} has no task "{name}"; {did_you_mean(name, tasks)}')
-    return name, tasks[name]
+    if not value or ctx.resilient_parsing:
+        return value
+    return tuple(map(open_task, value)) if isinstance(value, tuple) else open_task(value)
+
+
+def world_argument(function: F) -> F:
+    """Add the argument WORLD."""
+    return click.argument("world", shell_complete=worlds, callback=_open)(function)
+
+
+def world_option(*names: str, **options: Any) -> Callable[[F], F]:
+    """Add an option that takes a world, or several with `multiple=True`."""
+    return click.option(*names, shell_complete=worlds, callback=_open, **options)

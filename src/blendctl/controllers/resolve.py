@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import os
 import zipfile
 from pathlib import Path
@@ -15,6 +13,7 @@ from blendctl.controllers.classical import CLASSICAL, classical
 from blendctl.controllers.remote import RemoteController
 from blendctl.controllers.zoo import load
 from blendctl.errors import FileFormatError, InputError
+from blendctl.user_code import load_object
 
 __all__ = ["open_controller", "display_name", "TOKEN_VARIABLE"]
 
@@ -71,24 +70,10 @@ def _is_torchscript(path: Path) -> bool:
 
 def _from_python(spec: str) -> Controller:
     """Import "module:object" or "file.py:object"; this executes the user's code."""
-    where, _, name = spec.rpartition(":")
-    try:
-        if where.endswith(".py"):
-            module_spec = importlib.util.spec_from_file_location(Path(where).stem, where)
-            if module_spec is None or module_spec.loader is None:
-                raise ImportError(f"{where} is not a Python file")
-            module = importlib.util.module_from_spec(module_spec)
-            module_spec.loader.exec_module(module)
-        else:
-            module = importlib.import_module(where)
-    except Exception as error:  # the user's code may raise anything
-        raise InputError(f'"{where}" cannot be imported: {type(error).__name__}: {error}') from error
-    if not hasattr(module, name):
-        raise InputError(f'"{where}" has no "{name}"')
-    controller = getattr(module, name)
+    controller = load_object(spec)
     if isinstance(controller, type):
         try:
             controller = controller()
         except Exception as error:
-            raise InputError(f'"{spec}" is a class, and {name}() raised {type(error).__name__}: {error}') from error
+            raise InputError(f'"{spec}" is a class; calling it raised {type(error).__name__}: {error}') from error
     return as_controller(controller)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from blendctl.envs.catalog import NAMES, find_task, task_names
+from blendctl.envs.catalog import NAMES, find_task, open_task, task_names
 from blendctl.envs.glyphs import Shape
 from blendctl.envs.objects import Buttons, Goal, Gremlins, Hazards, Objects, Pillars, PushBox, Vases
 from blendctl.envs.registration import register_task, register_worlds, world_id
@@ -44,6 +44,7 @@ __all__ = [
     "add_robot",
     "NAMES",
     "find_task",
+    "open_task",
     "task_names",
     "register_task",
     "register_worlds",

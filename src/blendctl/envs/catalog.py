@@ -9,8 +9,9 @@ import gymnasium
 from blendctl.envs.objects import Buttons, Goal, Gremlins, Hazards, Objects, Pillars, PushBox, Vases
 from blendctl.envs.tasks import Task
 from blendctl.errors import InputError, did_you_mean
+from blendctl.user_code import is_python, load_object
 
-__all__ = ["NAMES", "find_task", "as_task", "add_task", "task_names", "short_name"]
+__all__ = ["NAMES", "find_task", "as_task", "add_task", "task_names", "open_task", "world_name", "world_label"]
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
@@ -65,32 +66,60 @@ def task_names() -> tuple[str, ...]:
     return tuple(_TASKS)
 
 
-def short_name(name: str) -> str:
-    """Strip namespace and version.
+def world_name(world: str) -> str:
+    """Strip the namespace and version of a Gymnasium id; a task of the user's keeps its whole name.
 
-    >>> short_name("blendctl/PointGoal1-v0")
-    'PointGoal1'
+    >>> world_name("blendctl/PointGoal1-v0"), world_name("volcano.py:volcano")
+    ('PointGoal1', 'volcano.py:volcano')
     """
-    return name.removeprefix("blendctl/").removesuffix("-v0")
+    return world.removeprefix("blendctl/").removesuffix("-v0")
+
+
+def world_label(world: str) -> str:
+    """Return a short label for titles and directories.
+
+    >>> world_label("worlds/volcano.py:volcano"), world_label("PointGoal1")
+    ('volcano', 'PointGoal1')
+    """
+    return world_name(world).rpartition(":")[2]
 
 
 def find_task(name: str) -> Task:
-    """Look a task up by its name or its Gymnasium id.
+    """Look a task up by its name or its Gymnasium id; a task in Python must have been opened with `open_task`.
 
     >>> find_task("PointGoal1").cost_names
     ('hazards',)
     """
     if not isinstance(name, str):
         raise InputError(f"expected a world's name such as PointGoal1, actually: {name!r}")
-    task = _TASKS.get(short_name(name))
-    if task is None and name in gymnasium.registry:
+    task = _TASKS.get(world_name(name))
+    if task is not None:
+        return task
+    if name in gymnasium.registry:
         raise InputError(
-            f'"{name}" is a Gymnasium environment, and none of blendctl\'s own worlds ({", ".join(_TASKS)}); '
+            f'"{name}" is a Gymnasium environment, and none of blendctl\'s own worlds ({", ".join(NAMES)}); '
             "drive it from Python: blendctl.run(env, blender)"
         )
-    if task is None:
-        raise InputError(f'there is no world "{name}"; {did_you_mean(short_name(name), _TASKS)}')
-    return task
+    if is_python(name):
+        raise InputError(
+            f'the world "{name}" is Python code, which runs only if you name it: on the command line (--env), '
+            "or with blendctl.envs.open_task"
+        )
+    raise InputError(f'there is no world "{name}"; {did_you_mean(world_name(name), _TASKS)}')
+
+
+def open_task(world: str) -> str:
+    """Check a world that the user names and return its name for `find_task`.
+
+    "file.py:task" and "module:task" run the user's code: pass only what the user has typed, nothing that was loaded.
+    """
+    if is_python(world) and world not in gymnasium.registry:
+        task = load_object(world, of=Task)
+        if not isinstance(task, Task):
+            raise InputError(f'"{world}" is not a blendctl.envs.Task, actually: {type(task).__name__}')
+        _TASKS[world] = task
+    find_task(world)
+    return world_name(world)
 
 
 def as_task(task: Task | str) -> Task:

@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from blendctl.envs import find_task
 from blendctl.envs.batch import LARGEST_SEED
-from blendctl.envs.catalog import short_name
+from blendctl.envs.catalog import world_name
 from blendctl.episodes import COLUMNS as EPISODE_COLUMNS
 from blendctl.episodes import episode_columns
 from blendctl.errors import InputError
 from blendctl.experiments.comparison_units import EPISODES, TRAIN
 from blendctl.experiments.engines import Finished
-from blendctl.experiments.units import Unit, controller_digest
+from blendctl.experiments.units import Unit, controller_digest, world_digests
 from blendctl.switches.methods import METHODS, Method, find_method, with_values
 
 __all__ = ["Comparison", "ComparisonUnit", "COLUMNS", "ALONE"]
@@ -67,7 +67,7 @@ class Comparison:
 
     def __post_init__(self) -> None:
         find_task(self.world)
-        object.__setattr__(self, "world", short_name(self.world))
+        object.__setattr__(self, "world", world_name(self.world))
         asked = [find_method(name).name for name in self.methods]
         object.__setattr__(self, "methods", tuple(dict.fromkeys((*ALONE, *asked))))
         for name, least in (("episodes", 1), ("block", 1), ("judge_every", 0), ("seed", 0)):
@@ -92,7 +92,7 @@ class Comparison:
         return {
             "world": self.world,
             "controllers": list(self.controllers),
-            "digests": [controller_digest(spec) for spec in self.controllers],
+            "digests": [*(controller_digest(spec) for spec in self.controllers), *world_digests(self.world)],
             "seed": self.seed,
             "steps": self.steps,
         }

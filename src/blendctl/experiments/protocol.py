@@ -17,9 +17,9 @@ import numpy as np
 
 from blendctl.controllers import Controller, open_controller, zoo_names
 from blendctl.controllers.zoo import PAIRS
-from blendctl.envs.catalog import find_task, short_name
+from blendctl.envs.catalog import find_task, world_name
 from blendctl.errors import InputError, did_you_mean
-from blendctl.experiments.units import Unit, controller_digest
+from blendctl.experiments.units import Unit, controller_digest, world_digests
 from blendctl.features import as_feature
 
 __all__ = [
@@ -88,7 +88,8 @@ class Settings:
     def parts(self) -> dict[str, Any]:
         """Tell what may be added to a run: worlds, each with controllers and weights that must stay the same."""
         digests = {
-            f"{world} digests": [controller_digest(spec) for spec in pair] for world, pair in self.worlds.items()
+            f"{world} digests": [*(controller_digest(spec) for spec in pair), *world_digests(world)]
+            for world, pair in self.worlds.items()
         }
         return dict(self.worlds) | digests
 
@@ -125,7 +126,7 @@ def noise_seed(seed: int, trace: int, data_point: int, role: str) -> int:
 
 def pair_of(world: str, given: tuple[str, ...] = (), *, features: str | None = None) -> tuple[str, tuple[str, str]]:
     """Give a world's short name and its performant and safe controller, which must fit it, and bring the features."""
-    task, place = find_task(world), short_name(world)  # an unknown world is told with those that are known
+    task, place = find_task(world), world_name(world)  # an unknown world is told with those that are known
     if len(given) not in (0, 2):
         raise InputError(f"expected two controllers, performant and safe, actually: {', '.join(given)}")
     pair = given or PAIRS.get(place, ())

@@ -18,9 +18,11 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from blendctl.envs.catalog import find_task, open_task
 from blendctl.errors import FileFormatError, InputError
+from blendctl.user_code import is_python
 
-__all__ = ["Unit", "Result", "unit_kind", "perform", "controller_digest"]
+__all__ = ["Unit", "Result", "unit_kind", "perform", "controller_digest", "world_digests"]
 
 F = TypeVar("F", bound=Callable[..., "Result"])
 
@@ -67,13 +69,12 @@ class Unit:
     kind: str  # "package.module:function"
     parameters: Mapping[str, Any]  # JSON data
     after: Unit | None = None  # whose result it needs
-    digests: tuple[str, ...] = ()  # of the controllers' files, in the order of parameters["controllers"]
+    digests: tuple[str, ...] = ()  # of the controllers' files in their order, then of a world in Python
     key: str = field(default="", init=False)  # the content's hash
 
     def __post_init__(self) -> None:
         if not self.digests:
-            found = tuple(controller_digest(str(spec)) for spec in self.parameters.get("controllers", ()))
-            object.__setattr__(self, "digests", found)
+            object.__setattr__(self, "digests", _digests(self.parameters))
         after = None if self.after is None else self.after.key
         content = [self.kind, version_of(self.kind), dict(self.parameters), list(self.digests), after]
         object.__setattr__(self, "key", hashlib.sha256(_canonical(content)).hexdigest()[:32])
@@ -83,6 +84,8 @@ class Unit:
         parameters = dict(self.parameters)
         if "controllers" in parameters:
             parameters["controllers"] = [_whole_path(str(spec)) for spec in parameters["controllers"]]
+        if is_python(str(parameters.get("world", ""))):
+            parameters["world"] = _whole_path(parameters["world"])
         told = {"kind": self.kind, "parameters": parameters, "digests": self.digests}
         return _canonical(told | {"version": version_of(self.kind)})
 
@@ -96,14 +99,16 @@ def perform(order: bytes, before: Result | None) -> Result:
             f"{told['kind']} is version {function.unit_version} here, the unit was made for {told['version']}; "
             "install the same blendctl on every machine"
         )
-    specs = [str(spec) for spec in told["parameters"].get("controllers", ())]
-    for spec, digest in zip(specs, told["digests"], strict=False):
-        if controller_digest(spec) != digest:
-            raise InputError(
-                f"the controller {spec} is another file here than where the experiment was started; "
-                "every machine must see the same files"
-            )
-    result: Result = function(told["parameters"], before)
+    parameters = told["parameters"]
+    if is_python(str(parameters.get("world", ""))):
+        open_task(parameters["world"])
+    if list(_digests(parameters)) != told["digests"]:
+        files = ", ".join(map(str, [*parameters.get("controllers", ()), parameters.get("world", "")]))
+        raise InputError(
+            f"one of {files} is another file here than where the experiment was started; every machine must see the "
+            "same files"
+        )
+    result: Result = function(parameters, before)
     return result
 
 
@@ -122,6 +127,21 @@ def _function(kind: str) -> Any:
     if not hasattr(function, "unit_version"):
         raise InputError(f'"{kind}" is not declared with @unit_kind(version=...)')
     return function
+
+
+def _digests(parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """Digest the controllers of a unit, then its world if that is a task in Python."""
+    world = str(parameters.get("world", ""))
+    controllers = tuple(controller_digest(str(spec)) for spec in parameters.get("controllers", ()))
+    return (*controllers, *world_digests(world))
+
+
+def world_digests(world: str) -> tuple[str, ...]:
+    """Digest a task in Python by its file and its declaration; a known world has no digest."""
+    if not is_python(world):
+        return ()
+    task = find_task(world)
+    return controller_digest(world), hashlib.sha256(repr((task, task.robot_spec)).encode()).hexdigest()
 
 
 def controller_digest(spec: str) -> str:
