@@ -11,69 +11,37 @@ from blendctl.envs import SingleWorld, VectorWorld, open_task
 from blendctl.envs.robots import ROBOTS
 from blendctl.envs.scene_spec import describe_world
 from blendctl.training.encodings import world_encodings
+from recipes import BLOCK, RecipeCopy, section
 
-PACKAGE = '''
-from dataclasses import dataclass
-
-from blendctl.envs import Goal, Hazards, Objects, Robot, Shape, Steering, Task, add_robot
-
-add_robot(
-    Robot(
-        name="Sled",
-        timestep=0.002,
-        density=1.0,
-        height=0.1,
-        free=False,
-        rest_qpos=(0.0, 0.0, 0.0),
-        body="""
-          <joint name="x" type="slide" axis="1 0 0" damping="0.01"/>
-          <joint name="y" type="slide" axis="0 1 0" damping="0.01"/>
-          <joint name="z" type="hinge" axis="0 0 1" damping="0.005"/>
-          <geom type="box" size="0.08 0.12 0.05"/>
-          <site name="agent"/>""",
-        actuator="""
-          <motor site="agent" gear="0 0.3 0 0 0 0" ctrllimited="true" ctrlrange="-1 1"
-                 forcelimited="true" forcerange="-0.05 0.05"/>
-          <velocity joint="z" gear="0.3" kv="1" ctrllimited="true" ctrlrange="-1 1"
-                    forcelimited="true" forcerange="-0.05 0.05"/>""",
-        sensors='<jointvel joint="z"/>',
-        sensors_scale=(0.3,),
-        reach=0.12,
-        saturation=0.05,
-        forward=(0.0, 1.0),
-        steering=Steering(wheels=False, speed_gain=0.2, turn_gain=0.3),
-        glyph=(Shape("box", half=(0.12, 0.08)), Shape("disc", ((0.08, 0.0),), (0.03, 0.03), paint="white")),
-        color=(120, 40, 140),
-    )
-)
-
-
-@dataclass(frozen=True)
-class Cones(Objects):
-    """Light cylinders that slide; touching one costs, and so does one that moves."""
-
-    keepout: float = 0.15
-    name: str = "cones"
-    radius: float = 0.08
-    density: float = 0.001
-    motion = "sliding"
-    costs = ("contact", "velocity")
-    color = (250, 120, 20)
-    glyph = (Shape("disc", half=(1.0, 1.0)), Shape("disc", half=(0.4, 0.4), paint="white"))
-
-    def geoms(self):
-        return f'<geom type="cylinder" size="{self.radius} {self.radius}" density="{self.density}"/>'
-
+RECIPE = "A new robot or object kind"
+TASK = """
+from blendctl.envs import Goal, Hazards, Task
 
 slalom = Task("Sled", "goal", 1.5, (Goal(), Cones(6), Hazards(2)), max_episode_steps=30)
-'''
+"""
+SCRIPT = """
+import numpy
+from blendctl.envs import Goal, SingleWorld, Task
+from blendctl.envs.sled import Cones
+
+env = SingleWorld(Task("Sled", "goal", 1.5, (Goal(), Cones(6))), render_mode="topdown")
+env.reset(seed=0)
+env.step(numpy.zeros(2))
+print(env.render().shape)
+"""
+
+
+def test_the_recipe_touches_a_new_file_and_one_line(tmp_path):
+    copy = RecipeCopy(tmp_path, RECIPE)
+    assert copy.files == ["src/blendctl/envs/sled.py", "src/blendctl/envs/__init__.py"]
+    assert copy.run("-c", SCRIPT) == "(480, 480, 3)\n"
 
 
 @pytest.fixture
 def world(tmp_path, monkeypatch):
     """Return the name of a world in a package outside of blendctl."""
     (tmp_path / "my_robots").mkdir()
-    (tmp_path / "my_robots" / "__init__.py").write_text(PACKAGE)
+    (tmp_path / "my_robots" / "__init__.py").write_text(BLOCK.search(section(RECIPE))["code"] + TASK)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
     yield open_task("my_robots:slalom")
