@@ -1,3 +1,5 @@
+"""Compiled functions are cached on disk, and compiled again when any part of them changes."""
+
 import subprocess
 import sys
 
@@ -7,8 +9,8 @@ from numba.core import caching
 from blendctl.compiled import compiled
 
 
-def test_an_edited_constant_or_formula_of_another_file_is_compiled_anew(tmp_path):
-    """Numba alone keys its cache by the caller's file: it would go on with the old constant and the old formula."""
+def test_an_edited_constant_or_formula_of_another_file_is_recompiled(tmp_path):
+    """Numba's own cache key covers only the caller's file: it would run the old constant and the old formula."""
     (tmp_path / "caller.py").write_text(
         "from blendctl.compiled import compiled, inlined\n"
         "import constants, formulas\n"
@@ -32,7 +34,7 @@ def test_an_edited_constant_or_formula_of_another_file_is_compiled_anew(tmp_path
     assert outcomes == [2.0, 3.0, 3.5, 13.5]
 
 
-def test_an_unchanged_function_comes_from_the_cache(tmp_path):
+def test_an_unchanged_function_is_loaded_from_the_cache(tmp_path):
     (tmp_path / "caller.py").write_text(
         "from blendctl.compiled import compiled\n"
         "@compiled\n"
@@ -50,7 +52,7 @@ def test_an_unchanged_function_comes_from_the_cache(tmp_path):
     assert hits == ["0", "1"]
 
 
-def test_without_a_place_for_the_cache_it_compiles_at_every_start(monkeypatch):
+def test_without_a_writable_cache_it_compiles_at_every_start(monkeypatch):
     def read_only(self):
         raise OSError("read-only file system")
 
@@ -58,6 +60,6 @@ def test_without_a_place_for_the_cache_it_compiles_at_every_start(monkeypatch):
     assert compiled(lambda x: x + 1)(1) == 2
 
 
-def test_the_types_of_arguments_are_still_checked():
+def test_missing_arguments_are_an_error():
     with pytest.raises(TypeError):
         compiled(lambda x: x + 1)()

@@ -1,3 +1,5 @@
+"""Dominance, front, gap and loss equal their definitions."""
+
 import numpy as np
 import pytest
 from hypothesis import given

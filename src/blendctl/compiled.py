@@ -1,4 +1,4 @@
-"""Numba's jit, typed, so that compiled functions keep their signatures for the type checker."""
+"""Compile functions with numba; they keep their signatures for the type checker."""
 
 from __future__ import annotations
 
@@ -17,35 +17,34 @@ __all__ = ["compiled", "inlined"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# what a compiled function is made of (files, constants), by its id; compiled functions live as long as the process
+# files and constants that a compiled function depends on, by its id; compiled functions are never freed
 _parts: dict[int, frozenset[tuple[str, ...]]] = {}
 
 
 def compiled(function: F) -> F:
     """Compile to machine code at the first call; the result is cached on disk between processes.
 
-    No fast-math and no parallel loops: the same input gives the same bits every time.
-    The GIL is released while a compiled function runs. `error_model="numpy"` makes a
-    division by zero give inf as in numpy, and lets the loops vectorise.
+    No fast-math and no parallel loops: equal input produces equal bits. The GIL is released while a compiled function
+    runs. With `error_model="numpy"` a division by zero is inf, as in numpy, and loops can be vectorised.
     """
     jit = functools.partial(numba.njit, nogil=True, error_model="numpy")
     try:
         dispatcher = jit(cache=True)(function)
-    except RuntimeError:  # nowhere to keep the cache (a read-only installation): compile at every start
+    except RuntimeError:  # no writable cache directory (a read-only installation): compile at every start
         dispatcher = jit()(function)
     return _remember(function, dispatcher)
 
 
 def inlined(function: F) -> F:
-    """Compile as `compiled` does, and copy the body into each compiled caller: no call, no array headers."""
+    """Compile as `compiled` does, and copy the body into each compiled caller, which saves the call."""
     return _remember(function, numba.njit(error_model="numpy", inline="always")(function))
 
 
 def _remember(function: F, dispatcher: Any) -> F:
-    """Make the cache depend on everything that the function is made of.
+    """Make the cache depend on all files and constants that the function uses.
 
-    Numba looks at the function's own file alone, so a change in a function that it calls or a constant
-    that it uses, from another file, would go unseen, and old code would run.
+    Numba checks only the function's own file. After a change in a function or constant from another file, old code
+    would run.
     """
     parts = _parts[id(dispatcher)] = _parts_of(function)
     cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
@@ -55,7 +54,7 @@ def _remember(function: F, dispatcher: Any) -> F:
 
 
 def _parts_of(function: Callable[..., Any]) -> frozenset[tuple[str, ...]]:
-    """Own file; parts of the compiled functions, files of classes and modules, and constants that its module names."""
+    """Collect its own file, the parts of compiled functions, and the files and constants that its module names."""
     parts = {_file(function.__code__.co_filename)}
     package = function.__module__.partition(".")[0]
     for name, value in function.__globals__.items():
@@ -74,7 +73,7 @@ def _parts_of(function: Callable[..., Any]) -> frozenset[tuple[str, ...]]:
 
 @functools.cache
 def _file(path: str) -> tuple[str, ...]:
-    """Identify a version of a file; nothing changes where there is none (frozen into an executable)."""
+    """Identify a version of a file; without one (frozen into an executable) the path is enough."""
     try:
         stat = Path(path).stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""A real browser for tests: headless Chromium, spoken to over its own DevTools protocol."""
+"""A real browser for tests: headless Chromium, controlled over its DevTools protocol."""
 
 import base64
 import itertools
@@ -17,13 +17,13 @@ HOW = "no Chromium: install it with `make setup-browser` as root, or with your p
 
 
 def find_chromium():
-    """Give the path of a Chromium or Chrome, None if there is none."""
+    """Return the path of a Chromium or Chrome; None if there is none."""
     named = os.environ.get("BLENDCTL_CHROMIUM")
     return named or next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 class Browser:
-    """One Chromium process with one tab, which pages use in turn: new windows are slow to come."""
+    """One Chromium process with one tab that all pages share: new windows open slowly."""
 
     def __init__(self, home):
         command = [
@@ -73,7 +73,7 @@ class Browser:
 
 
 class Page:
-    """What the tab shows. Everything that it complains of, and every request that it makes, is kept."""
+    """What the tab shows, with a log of its errors and requests."""
 
     def __init__(self, browser, *, width=1280, height=900, phone=False, dark=False, reduced_motion=False):
         self.browser = browser
@@ -105,7 +105,7 @@ class Page:
         self.wait("window.blendctl !== undefined")
 
     def run(self, expression):
-        """Evaluate JavaScript; give what it gives."""
+        """Evaluate JavaScript and return its value."""
         result = self.call(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True, userGesture=True
         )
@@ -117,11 +117,11 @@ class Page:
         deadline = time.monotonic() + seconds
         while not self.run(f"Boolean({expression})"):
             if time.monotonic() > deadline:
-                raise TimeoutError(f"never came true: {expression}; the page said: {self.complaints()}")
+                raise TimeoutError(f"still false: {expression}; errors of the page: {self.complaints()}")
             time.sleep(0.03)
 
     def settle(self):
-        """Wait until what was changed is drawn."""
+        """Wait until changes are drawn."""
         self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def click(self, x, y):
@@ -135,7 +135,7 @@ class Page:
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
     def box(self, selector):
-        """Bring an element into sight; give its left, top, width and height."""
+        """Scroll an element into view; return its left, top, width and height."""
         return self.run(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
             "e.scrollIntoView({block: 'center', behavior: 'instant'});"
@@ -165,7 +165,7 @@ class Page:
         return {"clip": {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}}
 
     def _events(self, method):
-        self.run("0")  # whatever is under way arrives before its answer
+        self.run("0")  # pending events arrive before its answer
         return [
             event["params"]
             for event in self.browser.events
@@ -173,7 +173,7 @@ class Page:
         ]
 
     def complaints(self):
-        """Errors and warnings of the console, exceptions, refusals of the content policy."""
+        """Return errors and warnings of the console, exceptions, and violations of the content policy."""
         thrown = [str(event["exceptionDetails"]) for event in self._events("Runtime.exceptionThrown")]
         logged = [
             str(event["args"])
@@ -188,10 +188,10 @@ class Page:
         return thrown + logged + noted
 
     def requests(self):
-        """Addresses of everything that was asked for."""
+        """Return the addresses of all requests."""
         return [event["request"]["url"] for event in self._events("Network.requestWillBeSent")]
 
     def close(self):
         for domain in ("Network", "Log", "Runtime", "Page"):
             self.call(f"{domain}.disable")
-        self.call("Page.navigate", url="about:blank")  # lets go of connections
+        self.call("Page.navigate", url="about:blank")  # closes connections

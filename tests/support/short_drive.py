@@ -1,4 +1,4 @@
-"""A short blend of two classical controllers, as `blendctl blend` leaves it behind."""
+"""Run a short blend of two classical controllers, as the command `blendctl blend` does."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from blendctl.cli import main
 
 
 def blend_to(folder, *more, names=("bold", "wary"), episodes=2, steps=150, seed=8):
-    """Run the command; the world is PointGoal1, in which both controllers cost now and then."""
+    """Run the command in PointGoal1, where both controllers cause costs; return the output directory."""
     words = ["blend", "PointGoal1", "--controllers", "pure-pursuit", "potential-field", "--names", *names]
     words += ["--episodes", episodes, "--steps", steps, "--seed", seed, "--out", folder, *more]
     with pytest.raises(SystemExit) as stopped:

@@ -13,7 +13,7 @@ from blendctl.experiments import Result, unit_kind
 
 
 def _machine():
-    """Tell which of Ray's machines this is."""
+    """Return the address of this Ray node."""
     if "ray" not in sys.modules:
         return "none"
     import ray
@@ -22,7 +22,7 @@ def _machine():
 
 
 def _meet(marks, doomed):
-    """On the doomed machine say that work is under way, and wait for the end; elsewhere wait until that was said."""
+    """On the doomed node mark the start of work and wait to be killed; on others wait for the mark."""
     mark, patience = marks / f"on-{doomed}", time.monotonic() + 120
     here = _machine() == doomed
     if here:
@@ -33,7 +33,7 @@ def _meet(marks, doomed):
 
 @unit_kind(version=1)
 def square(parameters, before):
-    """Square a number, add what came before; optionally slowly, or dying or failing on the way."""
+    """Square a number and add the earlier sum; optionally wait, kill the worker, or raise."""
     if "doomed" in parameters:
         _meet(Path(parameters["marks"]), parameters["doomed"])
     time.sleep(parameters.get("seconds", 0.0))

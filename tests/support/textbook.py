@@ -1,4 +1,4 @@
-"""Algorithm 1 as a textbook would write it: V and W in the open, a solve per question."""
+"""Algorithm 1 written as in a textbook, with explicit V and W: the reference for the compiled learner."""
 
 import math
 
