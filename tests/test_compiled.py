@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from numba.core import caching
@@ -61,5 +62,6 @@ def test_without_a_writable_cache_it_compiles_at_every_start(monkeypatch):
 
 
 def test_missing_arguments_are_an_error():
+    function: Any = compiled(lambda x: x + 1)
     with pytest.raises(TypeError):
-        compiled(lambda x: x + 1)()
+        function()

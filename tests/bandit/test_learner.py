@@ -1,6 +1,7 @@
 import copy
 import math
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -296,8 +297,9 @@ def test_options_are_held_as_plain_numbers():
 
 
 def test_a_misspelt_option_gets_a_suggestion():
+    misspelt: Any = {"regularisation": 1.0}
     with pytest.raises(InputError, match='did you mean "regularization"'):
-        BlendingBandit(2, regularisation=1.0)
+        BlendingBandit(2, **misspelt)
     with pytest.raises(InputError, match='did you mean "maximal-loss"'):
         BlendingBandit(2, rule="maximal-lost")
 

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from blendctl.cli import main
-from blendctl.experiments import engines
+from blendctl.experiments import engines, units
 
 SHORT = ["--episodes", "2", "--steps", "12", "--engine", "inline"]
 
@@ -126,7 +126,7 @@ def test_methods_are_listed_with_their_parameters(capsys):
 
 @pytest.mark.parametrize("how", ["fails", "stops"])
 def test_methods_that_are_finished_are_written_when_others_fail(tmp_path, capsys, monkeypatch, how):
-    real = engines.perform
+    real = units.perform
 
     def perform(order, before):
         if b"shared" in order:

@@ -3,6 +3,7 @@
 import builtins
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,7 +93,7 @@ def test_a_model_with_predict_is_asked_for_draws_or_means():
         def predict(self, observation, deterministic=False):
             return np.array([float(deterministic)]), None
 
-    controller = as_controller(Model())
+    controller: Any = as_controller(Model())
     assert controller.act(np.zeros(2)).tolist() == [1.0]
     assert controller.act(np.zeros(2), np.random.default_rng(0)).tolist() == [0.0]
     assert controller.name == "Model"

@@ -1,5 +1,7 @@
 """Classical controllers reach the goal, avoid obstacles and stop."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -49,7 +51,7 @@ def test_stop_comes_to_rest(world):
 @pytest.mark.parametrize("world", ["PointGoal1", "CarButton2"])
 @pytest.mark.parametrize("name", CLASSICAL)
 def test_one_row_and_a_batch_agree(name, world):
-    controller = classical(name, world)
+    controller: Any = classical(name, world)
     rows = np.random.default_rng(0).random((5, controller.observation_size))
     batch = classical(name, world).act(rows)
     assert batch.shape == (5, 2)

@@ -135,7 +135,7 @@ def test_a_driver_that_fails_is_passed_over_with_its_reason(monkeypatch, fresh_s
 
 def test_the_first_driver_that_works_is_taken(monkeypatch, fresh_search):
     monkeypatch.setattr(gl, "_ON", {"Linux": ("first", "second", "third")})
-    monkeypatch.setattr(gl.platform, "system", lambda: "Linux")
+    monkeypatch.setattr("platform.system", lambda: "Linux")
     monkeypatch.setattr(gl, "_TRIAL", "import sys; sys.exit('first' in sys.argv[1])")
     monkeypatch.delenv("MUJOCO_GL", raising=False)
     assert gl.find_backend() == "second"

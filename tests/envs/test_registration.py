@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -40,11 +41,12 @@ def test_a_declared_task_runs_in_every_form():
     assert obs.shape == (12 + 3 * 16,)
     info = env.step(np.zeros(2))[4]
     assert {"cost", "cost_hazards", "cost_lava"} <= set(info)
-    worlds = gymnasium.make_vec(name, num_envs=3).unwrapped
+    worlds: Any = gymnasium.make_vec(name, num_envs=3).unwrapped
     worlds.reset(seed=1)
     reward, cost, components = worlds.peek(np.zeros((2, 3, 2)), components=True)
     assert reward.shape == cost.shape == components["cost_lava"].shape == (2, 3)
-    env.unwrapped.restore(worlds.snapshot()[2])
+    single: Any = env.unwrapped
+    single.restore(worlds.snapshot()[2])
     ends = [worlds.step(np.zeros((3, 2)))[3].all() for _ in range(50)]
     assert ends == [False] * 49 + [True]
 
@@ -126,7 +128,7 @@ def test_importing_the_worlds_loads_neither_mujoco_nor_compiled_code():
 
 
 def test_make_gives_the_world_itself_whose_snapshot_holds_the_time_limit():
-    env = gymnasium.make("blendctl/PointGoal0-v0")
+    env: Any = gymnasium.make("blendctl/PointGoal0-v0")
     env.reset(seed=0)
     start = env.snapshot()
     for _ in range(2):  # the second life must be cut at the same step as the first

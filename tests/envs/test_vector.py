@@ -1,6 +1,7 @@
 """Many worlds in lock-step are independent, and follow Gymnasium's conventions."""
 
 import copy
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -135,7 +136,7 @@ def said(infos):
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 def test_it_behaves_as_gymnasiums_own_vector_of_single_worlds(mode):
     ours = VectorWorld("CarButton1", 3, max_episode_steps=7, autoreset_mode=mode, threads=2)
-    theirs = SyncVectorEnv([lambda: SingleWorld("CarButton1", max_episode_steps=7)] * 3, autoreset_mode=mode)
+    theirs: Any = SyncVectorEnv([lambda: SingleWorld("CarButton1", max_episode_steps=7)] * 3, autoreset_mode=mode)
     assert np.array_equal(ours.reset(seed=5)[0], theirs.reset(seed=5)[0])
     ours.batch.worlds.steps[1] = theirs.envs[1].batch.worlds.steps[0] = 4  # ends earlier than the others
     for action in actions_for(20, 3):
@@ -150,12 +151,13 @@ def test_actions_of_any_memory_layout_run_the_same_compiled_code():
     worlds = VectorWorld("PointGoal1", 3)
     worlds.reset(seed=0)
     worlds.step(np.zeros((3, 2)))
-    made = len(run_steps.signatures)
+    dispatcher: Any = run_steps
+    made = len(dispatcher.signatures)
     read_only = np.broadcast_to(np.ones(2), (3, 2))
     for actions in (read_only, np.ones((3, 4))[:, ::2], np.ones((2, 3)).T, np.ones((3, 2), np.float32)):
         worlds.step(actions)
         worlds.reset(seed=0, options={"reset_mask": np.broadcast_to(np.True_, 3)})
-    assert len(run_steps.signatures) == made
+    assert len(dispatcher.signatures) == made
 
 
 def test_a_copy_is_a_vector_of_its_own():

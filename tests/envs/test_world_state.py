@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -53,7 +54,7 @@ def test_a_goal_reached_after_restoring_is_followed_by_the_same_goal():
 
 
 def test_another_process_continues_bit_for_bit(tmp_path):
-    env = gymnasium.make("blendctl/CarButton2-v0").unwrapped
+    env: Any = gymnasium.make("blendctl/CarButton2-v0").unwrapped
     env.reset(seed=3)
     for action in actions_for(10, 1)[:, 0]:
         env.step(action)

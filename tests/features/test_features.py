@@ -1,6 +1,7 @@
 """What is known of each arm before it acts: predictions, critics, and a model learned on the way."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from blendctl.features import (
     Unit,
     as_feature,
 )
+from blendctl.rollout import StepInput
 
 
 def dense(*sizes, seed=0):
@@ -77,8 +79,9 @@ def test_a_batch_gives_what_its_rows_give(feature):
         np.random.default_rng(1).uniform(-1, 1, (5, 2)),
     )
     bound = feature.bind(PAIR, objectives=2)
+    frame = StepInput.at_start(rows, np.stack([actions, actions]))
     for arm in range(2):
-        together = batch._context(rows, actions, arm)
+        together = batch._context(frame, arm)
         for row, action, psi in zip(rows, actions, together, strict=True):
             assert np.asarray(bound(row, action, arm)) == pytest.approx(psi, abs=1e-5)
 
@@ -102,7 +105,7 @@ def test_a_stack_of_wrong_sizes_does_not_cancel_out():
 def test_the_online_model_learns_what_an_action_brings():
     rng = np.random.default_rng(0)
     truth = rng.normal(size=(2, 3, 2))  # objectives, observation, action
-    model = OnlineLinear(regularization=0.01).bind([], objectives=2)
+    model: Any = OnlineLinear(regularization=0.01).bind([], objectives=2)
     for _ in range(400):
         o, a = rng.uniform(-1, 1, 3), rng.uniform(-1, 1, 2)
         model(o, a, 0)
@@ -114,7 +117,7 @@ def test_the_online_model_learns_what_an_action_brings():
 
 def test_the_online_model_is_least_squares():
     rng = np.random.default_rng(1)
-    model = OnlineLinear(regularization=2.0).bind([], objectives=1)
+    model: Any = OnlineLinear(regularization=2.0).bind([], objectives=1)
     rows, targets = [], []
     for _ in range(50):
         o, a, y = rng.uniform(-1, 1, 2), rng.uniform(-1, 1, 1), rng.normal(size=1)
@@ -146,7 +149,8 @@ def test_black_boxes_are_told_apart_by_what_they_do():
 def test_names_and_defaults():
     assert as_feature(None, PAIR) == Predictions()
     assert isinstance(as_feature(None, [network("c", 3, context=False)]), Stack)
-    assert as_feature(["one-hot", Critics()], PAIR).parts == (OneHot(), Critics())
+    stack: Any = as_feature(["one-hot", Critics()], PAIR)
+    assert stack.parts == (OneHot(), Critics())
 
 
 @pytest.mark.parametrize(
@@ -179,7 +183,7 @@ def test_features_that_do_not_fit_are_told():
         Custom(lambda o, a, arm: [1.0], size=0)
     with pytest.raises(InputError, match="must be a function"):
         Custom(3, size=1)
-    model = OnlineLinear().bind([], objectives=2)
+    model: Any = OnlineLinear().bind([], objectives=2)
     model(np.zeros(3), np.zeros(2), 0)
     with pytest.raises(InputError, match="was not begun with"):
         model(np.zeros(4), np.zeros(2), 0)

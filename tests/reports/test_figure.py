@@ -1,5 +1,7 @@
 """The paper's figure: what is drawn is what the table says."""
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -48,9 +50,8 @@ def test_the_curves_are_the_tables_and_differ_without_colour():
     blended = [row["return_mean"] for row in table.to_pylist() if row["role"] == "blended"]
     drawn = [list(line.get_ydata()) for line in panel.lines]
     assert any(np.allclose(curve, blended) for curve in drawn)
-    looks = {
-        (str(line.get_linestyle()), line._dash_pattern[1] and tuple(line._dash_pattern[1])) for line in panel.lines
-    }
+    lines: Any = panel.lines
+    looks = {(str(line.get_linestyle()), line._dash_pattern[1] and tuple(line._dash_pattern[1])) for line in lines}
     assert len(looks) == len(panel.lines) == 3
     assert len({line.get_marker() for line in panel.lines}) == 3
 

@@ -1,12 +1,7 @@
-"""Torch on one thread, because tests share their cores; and the way to the small worlds beside this file."""
-
-import sys
-from pathlib import Path
+"""Torch on one thread, because tests share their cores."""
 
 import pytest
 import torch
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(autouse=True)

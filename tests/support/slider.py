@@ -24,6 +24,8 @@ class Slider:
         self.num_envs = worlds
         self.poison_at = poison_at  # step from which rewards are NaN
         self.steps = 0
+        self.time = np.zeros(worlds, np.int64)
+        self.obs = np.zeros((worlds, 3))
 
     def reset(self, *, seed=None, options=None):
         if options:
