@@ -29,8 +29,8 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))  # workers import the module
 # ruff: noqa: E402  # the path comes first
 from blendctl.controllers.remote import RemoteController
 from blendctl.controllers.server import ControllerServer
-from blendctl.experiments.engines import Task, do_task
-from blendctl.experiments.processes import Processes
+from blendctl.experiments.engines import Job, run_job
+from blendctl.experiments.processes import ProcessEngine
 from blendctl.experiments.units import Unit
 
 UNITS, ROUNDS, CALLS, PATIENCE = 400, 15, 300, 30.0
@@ -38,19 +38,19 @@ SPAWN = multiprocessing.get_context("spawn")
 OBSERVATION = np.random.default_rng(0).random(60)
 
 
-def tasks(count: int, *, killer: int | None = None) -> list[Task]:
+def tasks(count: int, *, killer: int | None = None) -> list[Job]:
     """Make small units; the one with the number `killer` kills its worker."""
     units = [Unit("small_units:square", {"number": n, "die": n == killer, "seconds": 0.01}) for n in range(count)]
     if killer is None:
         units = [Unit("small_units:square", {"number": n}) for n in range(count)]
-    return [(number, unit.order(), unit.key, None, "") for number, unit in enumerate(units)]
+    return [Job(number, unit.to_json(), unit.key) for number, unit in enumerate(units)]
 
 
-def by_processes(work: list[Task]) -> list[float]:
+def by_processes(work: list[Job]) -> list[float]:
     """Run tasks on blendctl's pool; return the times at which they were done."""
     left, under_way = list(reversed(work)), 0
     times: list[float] = []
-    with closing(Processes(2)) as engine:
+    with closing(ProcessEngine(2)) as engine:
         while left or under_way:
             while left and engine.room():
                 engine.submit(left.pop())
@@ -62,22 +62,22 @@ def by_processes(work: list[Task]) -> list[float]:
     return times
 
 
-def by_executor(work: list[Task]) -> list[float]:
+def by_executor(work: list[Job]) -> list[float]:
     """Run tasks on `concurrent.futures`; return the times at which they were done."""
     times: list[float] = []
     with ProcessPoolExecutor(2, mp_context=SPAWN) as pool:
-        for future in [pool.submit(do_task, task) for task in work]:
+        for future in [pool.submit(run_job, task) for task in work]:
             with suppress(BrokenProcessPool):
                 future.result()
                 times.append(time.perf_counter())
     return times
 
 
-def by_pool(work: list[Task]) -> list[float]:
+def by_pool(work: list[Job]) -> list[float]:
     """Run tasks on `multiprocessing.Pool`; return the times at which they were done, until patience ends."""
     times: list[float] = []
     with SPAWN.Pool(2) as pool:
-        for result in [pool.apply_async(do_task, (task,)) for task in work]:
+        for result in [pool.apply_async(run_job, (task,)) for task in work]:
             with suppress(multiprocessing.TimeoutError):
                 result.get(PATIENCE)
                 times.append(time.perf_counter())

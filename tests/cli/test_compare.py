@@ -126,14 +126,14 @@ def test_methods_are_listed_with_their_parameters(capsys):
 
 @pytest.mark.parametrize("how", ["fails", "stops"])
 def test_methods_that_are_finished_are_written_when_others_fail(tmp_path, capsys, monkeypatch, how):
-    real = units.perform
+    real = units.run_unit
 
-    def perform(order, before):
-        if b"shared" in order:
+    def run_unit(unit_json, before):
+        if b"shared" in unit_json:
             raise ValueError("the wheel came off") if how == "fails" else KeyboardInterrupt
-        return real(order, before)
+        return real(unit_json, before)
 
-    monkeypatch.setattr(engines, "perform", perform)
+    monkeypatch.setattr(engines, "run_unit", run_unit)
     words = ["compare", "PointGoal1", "--methods", "random-episode", "shared", *SHORT, "--out", tmp_path]
     code, out, err = call(capsys, *words)
     told = json.loads((tmp_path / "compare.json").read_text())
@@ -153,10 +153,10 @@ def test_methods_that_are_finished_are_written_when_others_fail(tmp_path, capsys
 
 
 def test_nothing_is_written_without_the_two_controllers_alone(tmp_path, capsys, monkeypatch):
-    def perform(order, before):
+    def run_unit(unit_json, before):
         raise ValueError("the wheel came off")
 
-    monkeypatch.setattr(engines, "perform", perform)
+    monkeypatch.setattr(engines, "run_unit", run_unit)
     code, _, err = call(capsys, "compare", "PointGoal1", "--methods", "random", *SHORT, "--out", tmp_path)
     assert code == 1
     assert "the wheel came off" in err

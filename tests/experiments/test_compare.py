@@ -6,7 +6,7 @@ import pytest
 
 from blendctl.errors import InputError
 from blendctl.experiments.compare import ALONE, Comparison
-from blendctl.experiments.engines import Finished
+from blendctl.experiments.engines import FinishedUnit
 from blendctl.experiments.standings import mark_shown, standings
 from blendctl.experiments.units import Result
 from blendctl.switches.methods import METHODS, find_method, with_values
@@ -25,7 +25,7 @@ def made_up(comparison, brings):
             sums = {"length": 10, "driven_0": 5.0, "switches": 1, "correct": 0, "judged": 0, "gap": 0.0, "loss": 0.0}
             rows.append({"return": value, "cost": cost} | sums)
         table = pa.Table.from_pylist(rows) if rows else None
-        finished.append(Finished(piece.unit, Result({}, table), stored=False))
+        finished.append(FinishedUnit(piece.unit, Result({}, table), stored=False))
     return comparison.rows(pieces, finished)
 
 

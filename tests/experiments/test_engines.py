@@ -65,8 +65,8 @@ def test_a_unit_whose_worker_is_killed_is_run_again(tmp_path):
     events = []
     found = list(run_units(units, store=store_in(tmp_path / "out"), workers=1, progress=events.append))
     assert sums(found)[7] == 49
-    (lost,) = [event for event in events if event.what == "lost"]
-    assert "SIGKILL" in lost.words
+    (lost,) = [event for event in events if event.state == "lost"]
+    assert "SIGKILL" in lost.message
 
 
 def test_a_worker_killed_from_outside_costs_nothing(tmp_path):
@@ -107,7 +107,7 @@ def test_a_unit_that_raises_fails_with_those_that_follow_it(tmp_path):
     events = []
     with pytest.raises(UnitsFailed, match=r"2 of 3 units .*the number is too odd"):
         list(run_units(units, store=store_in(tmp_path), engine="inline", progress=events.append))
-    assert [e.what for e in events] == ["started", "failed", "started", "done"]
+    assert [e.state for e in events] == ["started", "failed", "started", "done"]
 
 
 def test_a_damaged_file_is_run_again(tmp_path):
@@ -145,7 +145,7 @@ def test_a_full_disk_stops_with_words_and_keeps_what_is_finished(tmp_path, monke
 
     with monkeypatch.context() as patch:
         patch.setattr("os.fsync", full)
-        with pytest.raises(BlendctlError, match=r"No space left.*make room"):
+        with pytest.raises(BlendctlError, match=r"No space left.*free disk space"):
             next(running)
     found = list(run_units(units, store=store_in(tmp_path), engine="inline"))
     assert [f.stored for f in found] == [True, False, False]
@@ -158,7 +158,7 @@ def test_wrong_options_are_told(tmp_path):
         run_units([], store=store, engine="process")
     with pytest.raises(InputError, match="workers must be a whole number >= 1, actually: 0"):
         run_units([], store=store, workers=0)
-    with pytest.raises(InputError, match='an address is for the engine "ray"'):
+    with pytest.raises(InputError, match='only the engine "ray" takes an address'):
         run_units([], store=store, address="10.0.0.1:6379")
     with pytest.raises(InputError, match="not in the list"):
         run_units(chain(2)[1:], store=store)

@@ -103,7 +103,7 @@ def test_a_node_killed_mid_run_changes_nothing_of_the_result(cluster, tmp_path):
             progress=events.append,
         )
         found = {f.unit.key: f.result for f in running}
-    assert "lost" in {event.what for event in events}
+    assert "lost" in {event.state for event in events}
     here = {f.unit.key: f.result for f in run_units(units, store=store_in(tmp_path / "here"), engine="inline")}
     assert found.keys() == here.keys()
     assert all(found[key].same_as(here[key]) for key in here)
@@ -122,8 +122,8 @@ def test_a_cluster_that_is_lost_is_told_and_what_is_finished_is_kept(cluster, tm
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_a_cluster_that_is_not_there_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("blendctl.experiments.ray_engine.PATIENCE", 3)
+def test_an_unreachable_cluster_is_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr("blendctl.experiments.ray_engine.CONNECT_TIMEOUT", 3)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"

@@ -127,7 +127,7 @@ def test_the_time_per_iteration_is_that_of_this_session(whole, tmp_path):
         unit = next(u for u in reproduction.units if u.key == path.stem)
         result = decode(path.read_bytes(), key=unit.key)
         result.timing["seconds"] = 1e6
-        path.write_bytes(encode(unit.key, unit.order(), result))
+        path.write_bytes(encode(unit.key, unit.to_json(), result))
     again, _ = run(tmp_path, slow)
     assert again.milliseconds()["PointGoal1"]["measured"] > 1e6  # there is nothing else to tell
     grown, _ = run(tmp_path, small())

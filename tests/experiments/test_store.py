@@ -8,7 +8,7 @@ import pytest
 from blendctl.errors import FileFormatError, InputError
 from blendctl.experiments import Result, Store, Unit
 from blendctl.experiments.store import decode, encode
-from blendctl.experiments.units import perform
+from blendctl.experiments.units import run_unit
 
 SQUARE = "small_units:square"
 
@@ -29,7 +29,7 @@ def test_results_come_back_to_the_bit():
     unit = Unit(SQUARE, {"number": 1})
     table = pa.table({"return": [0.1, 1 / 3], "arms": [[1, 2], [3]]})
     for result in (Result({"a": 1 / 3, "b": None, "c": [1e-300]}), Result({"a": 2.0**-1074}, table)):
-        back = decode(encode(unit.key, unit.order(), result), key=unit.key)
+        back = decode(encode(unit.key, unit.to_json(), result), key=unit.key)
         assert back.same_as(result)
         assert not back.same_as(Result({"a": 0.0}, table))
 
@@ -37,7 +37,7 @@ def test_results_come_back_to_the_bit():
 @pytest.mark.parametrize("table", [None, pa.table({"x": list(range(1000))})])
 def test_a_unit_file_that_is_damaged_or_of_another_unit_is_refused(table):
     unit = Unit(SQUARE, {"number": 1})
-    data = encode(unit.key, unit.order(), Result({"a": 1}, table))
+    data = encode(unit.key, unit.to_json(), Result({"a": 1}, table))
     with pytest.raises(FileFormatError, match="truncated or damaged"):
         decode(data[: len(data) // 2], key=unit.key)
     with pytest.raises(FileFormatError, match="was changed"):
@@ -49,7 +49,7 @@ def test_a_unit_file_that_is_damaged_or_of_another_unit_is_refused(table):
 def test_values_that_are_no_json_are_refused():
     unit = Unit(SQUARE, {"number": 1})
     with pytest.raises(InputError, match="not JSON data"):
-        encode(unit.key, unit.order(), Result({"a": float("nan")}))
+        encode(unit.key, unit.to_json(), Result({"a": float("nan")}))
     with pytest.raises(InputError, match="JSON data"):
         Unit(SQUARE, {"number": object()})
 
@@ -95,14 +95,14 @@ def test_parts_may_be_added_and_not_changed(tmp_path):
 
 
 def test_other_versions_than_before_are_told(tmp_path):
-    assert Store(tmp_path, "compare", identity={}).changed == ""
-    assert Store(tmp_path, "compare", identity={}).changed == ""
+    assert Store(tmp_path, "compare", identity={}).version_changes == ""
+    assert Store(tmp_path, "compare", identity={}).version_changes == ""
     run = json.loads((tmp_path / "run.json").read_text())
     now = run["sessions"][-1]["versions"]["mujoco"]
     run["sessions"][-1]["versions"]["mujoco"] = "1.2.3"
     (tmp_path / "run.json").write_text(json.dumps(run))
     for _ in range(2):  # as long as units of both may be there
-        assert Store(tmp_path, "compare", identity={}).changed == f"mujoco 1.2.3, now {now}"
+        assert Store(tmp_path, "compare", identity={}).version_changes == f"mujoco 1.2.3, now {now}"
 
 
 def test_run_json_tells_every_session(tmp_path):
@@ -118,14 +118,14 @@ def test_a_worker_in_another_directory_finds_the_controllers(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     (tmp_path / "drive.py").write_text("def drive(observation): return [0, 0]\n")
     unit = Unit(SQUARE, {"number": 2, "controllers": ["drive.py:drive", "PointGoal1/ppo", "stop"]})
-    order = unit.order()
-    assert json.loads(order)["parameters"]["controllers"] == [
+    unit_json = unit.to_json()
+    assert json.loads(unit_json)["parameters"]["controllers"] == [
         f"{tmp_path}/drive.py:drive",
         "PointGoal1/ppo",
         "stop",
     ]
     monkeypatch.chdir("/")
-    assert perform(order, None).values["sum"] == 4
+    assert run_unit(unit_json, None).values["sum"] == 4
     (tmp_path / "drive.py").write_text("def drive(observation): return [1, 1]\n")
     with pytest.raises(InputError, match="another file here"):
-        perform(order, None)
+        run_unit(unit_json, None)

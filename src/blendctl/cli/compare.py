@@ -22,7 +22,7 @@ from blendctl.errors import BlendctlError, InputError, StateError
 
 if TYPE_CHECKING:
     from blendctl.experiments.compare import Comparison
-    from blendctl.experiments.engines import Finished
+    from blendctl.experiments.engines import FinishedUnit
     from blendctl.experiments.store import Store
 
 __all__ = ["compare"]
@@ -166,7 +166,7 @@ def _values(assignments: tuple[str, ...]) -> dict[str, dict[str, str]]:
 
 def _run(
     plan: Comparison, store: Store, **where: Any
-) -> tuple[list[Finished], BlendctlError | KeyboardInterrupt | None]:
+) -> tuple[list[FinishedUnit], BlendctlError | KeyboardInterrupt | None]:
     """Run what is not done yet, with a bar on the terminal; give what is finished, and what stopped the rest."""
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
@@ -181,18 +181,18 @@ def _run(
 
         def hear(event: Any) -> None:
             key = event.unit.key
-            if event.what == "started":
+            if event.state == "started":
                 running[key] = None
             else:
                 running.pop(key, None)
-            if event.what in ("lost", "failed"):
-                told = f"a unit of {names[key]} was {event.what}: {event.words}"
+            if event.state in ("lost", "failed"):
+                told = f"a unit of {names[key]} was {event.state}: {event.message}"
                 progress.console.print(told, highlight=False, soft_wrap=True)
             words = ", ".join(dict.fromkeys(names[k] for k in running)) or "done"
             progress.update(bar, completed=event.done, total=event.total, description=words)
 
         units = [piece.unit for piece in pieces]
-        done: list[Finished] = []
+        done: list[FinishedUnit] = []
         try:
             with closing(run_units(units, store=store, progress=hear, **where)) as stream:
                 for one in stream:

@@ -26,10 +26,10 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def tell_changes(store: Store) -> None:
     """Say if what is finished in a directory was made with other versions."""
-    if store.changed:
+    if store.version_changes:
         click.echo(
-            f"versions are not those of an earlier session ({store.changed}): what is finished is kept as it is; "
-            "for a run of one piece choose a new directory",
+            f"versions are not those of an earlier session ({store.version_changes}): what is finished is kept as it "
+            "is; for a run of one piece choose a new directory",
             err=True,
         )
 

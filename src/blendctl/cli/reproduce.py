@@ -158,8 +158,8 @@ def _follow(reproduction: Reproduction, where: dict[str, Any]) -> None:
 
         def hear(event: Any) -> None:
             progress.update(bar, completed=event.done)
-            if event.what in ("lost", "failed"):
-                progress.console.print(f"a unit was {event.what}: {event.words}", highlight=False, soft_wrap=True)
+            if event.state in ("lost", "failed"):
+                progress.console.print(f"a unit was {event.state}: {event.message}", highlight=False, soft_wrap=True)
 
         with closing(reproduction.run(progress=hear, **where)) as running:  # Ctrl-C anywhere ends the workers
             for update in running:

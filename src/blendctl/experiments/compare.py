@@ -16,7 +16,7 @@ from blendctl.episodes import COLUMNS as EPISODE_COLUMNS
 from blendctl.episodes import episode_columns
 from blendctl.errors import InputError
 from blendctl.experiments.comparison_units import EPISODES, TRAIN
-from blendctl.experiments.engines import Finished
+from blendctl.experiments.engines import FinishedUnit
 from blendctl.experiments.units import Unit, controller_digest, world_digests
 from blendctl.switches.methods import METHODS, Method, find_method, with_values
 
@@ -137,7 +137,7 @@ class Comparison:
     def _common(self) -> dict[str, Any]:
         return {"world": self.world, "controllers": list(self.controllers), "steps": self.steps}
 
-    def finished(self, done: Iterable[Finished]) -> Comparison | None:
+    def finished(self, done: Iterable[FinishedUnit]) -> Comparison | None:
         """Give the comparison of those methods of which all is done; None without the two controllers alone."""
         keys = {one.unit.key for one in done}
         left = {piece.method for piece in self.pieces() if piece.unit.key not in keys}
@@ -147,7 +147,7 @@ class Comparison:
         values = {name: given for name, given in self.values.items() if find_method(name).name in whole}
         return replace(self, methods=whole, values=values)
 
-    def rows(self, pieces: Sequence[ComparisonUnit], finished: Iterable[Finished]) -> pa.Table:
+    def rows(self, pieces: Sequence[ComparisonUnit], finished: Iterable[FinishedUnit]) -> pa.Table:
         """Give the table of all episodes: a row per method, setting and episode, in that order."""
         results = {done.unit.key: done.result for done in finished}
         methods = self.table_of_methods()

@@ -1,4 +1,4 @@
-"""Run units on an engine: skip what is done, run again what was lost, follow chains, keep what is finished."""
+"""Run units on an engine: skip finished ones, repeat lost ones, respect their order, store the results."""
 
 from __future__ import annotations
 
@@ -7,85 +7,94 @@ import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from blendctl.errors import BlendctlError, InputError, did_you_mean
 from blendctl.experiments.store import Store, decode, encode
-from blendctl.experiments.units import Result, Unit, perform
+from blendctl.experiments.units import Result, Unit, run_unit
 
-__all__ = ["run_units", "Finished", "Event", "UnitsFailed", "ENGINES", "Engine", "Answer", "Task", "do_task"]
+__all__ = [
+    *("run_units", "FinishedUnit", "ProgressEvent", "UnitsFailed"),
+    *("ENGINES", "Engine", "Job", "JobResult", "run_job", "make_engine"),
+]
+
+State = Literal["stored", "started", "done", "lost", "failed"]
 
 ENGINES = ("processes", "ray", "inline")
-ATTEMPTS = 4  # how often a unit is tried whose worker died
+ATTEMPTS = 4  # runs of a unit whose worker dies
 
 
 @dataclass(frozen=True)
-class Finished:
+class FinishedUnit:
     """A unit with its result."""
 
     unit: Unit
     result: Result
-    stored: bool  # it was done before
+    stored: bool  # from an earlier session
 
 
 @dataclass(frozen=True)
-class Event:
-    """Something that happened, for whoever shows progress."""
+class ProgressEvent:
+    """A change of a unit's state, for progress displays."""
 
-    what: Literal["stored", "started", "done", "lost", "failed"]
+    state: State
     unit: Unit
-    done: int  # units so far, stored ones included
+    done: int  # finished units, including stored ones
     total: int
-    words: str = ""
+    message: str = ""
 
 
 class UnitsFailed(BlendctlError):
-    """Some units could not be run; what is finished is kept."""
+    """Some units could not be run; finished ones are kept."""
 
 
-# What flows between the scheduler and its workers: plain bytes, the same on every engine.
-Task = tuple[int, bytes, str, bytes | None, str]  # number, order, key, file of the unit before, its key
+class Job(NamedTuple):
+    """A unit for a worker, as plain bytes: the same on every engine."""
+
+    number: int
+    unit: bytes  # Unit.to_json()
+    key: str
+    before: bytes | None = None  # file of the unit that it follows
+    before_key: str = ""
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What became of a task."""
+class JobResult:
+    """Outcome of a job."""
 
     number: int
-    state: Literal["done", "failed", "lost"]  # failed: it raised, and would again; lost: its worker died
-    data: bytes = b""  # of the unit's file
-    words: str = ""
+    state: Literal["done", "failed", "lost"]  # failed: the unit raised; lost: its worker died
+    data: bytes = b""  # content of the unit's file
+    message: str = ""
 
 
 class Engine(Protocol):
-    """Where tasks run."""
+    """Runs jobs."""
 
     def room(self) -> int:
-        """How many more tasks it takes now."""
+        """Return how many more jobs it accepts now."""
 
-    def submit(self, task: Task) -> None:
-        """Take a task."""
+    def submit(self, job: Job) -> None:
+        """Start a job."""
 
-    def wait(self) -> list[Answer]:
-        """Wait until something is known of a task."""
+    def wait(self) -> list[JobResult]:
+        """Wait for at least one result."""
 
     def close(self) -> None:
-        """Stop at once, also what is under way."""
+        """Stop at once, including running jobs."""
 
 
-def do_task(task: Task) -> Answer:
-    """Run a task here: what a worker does, wherever it is."""
-    number, order, key, before, before_key = task
+def run_job(job: Job) -> JobResult:
+    """Run a job in this process, as workers do."""
     try:
-        earlier = None if before is None else decode(before, key=before_key)
-        result = perform(order, earlier)
-        return Answer(number, "done", data=encode(key, order, result))
+        before = None if job.before is None else decode(job.before, key=job.before_key)
+        return JobResult(job.number, "done", data=encode(job.key, job.unit, run_unit(job.unit, before)))
     except BlendctlError as error:
-        return Answer(number, "failed", words=str(error))
+        return JobResult(job.number, "failed", message=str(error))
     except MemoryError:
-        return Answer(number, "lost", words="out of memory")
+        return JobResult(job.number, "lost", message="out of memory")
     except Exception as error:
-        return Answer(number, "failed", words=f"{type(error).__name__}: {error}")
+        return JobResult(job.number, "failed", message=f"{type(error).__name__}: {error}")
 
 
 def run_units(
@@ -95,74 +104,73 @@ def run_units(
     engine: str = "processes",
     workers: int | None = None,
     address: str | None = None,
-    progress: Callable[[Event], None] | None = None,
-) -> Generator[Finished, None, None]:
-    """Run units and yield each as it finishes; those that the store holds come first, without running.
+    progress: Callable[[ProgressEvent], None] | None = None,
+) -> Generator[FinishedUnit, None, None]:
+    """Run units and yield each as it finishes, stored ones first.
 
-    engine: "processes" on this machine, "ray" on many, "inline" here and now; the results are the same to the bit.
-    workers: processes, or CPUs of the Ray that is started if there is no `address`; every core by default. address:
-    of a Ray cluster. Earlier units of the list go first; a unit waits for the one that it is `after`. A unit whose
-    worker dies is run again, up to four times in all; one that raises fails, and with it what follows it. The
-    others run to their end, and only then `UnitsFailed` tells.
+    engine: "processes" on this machine, "ray" on a cluster, "inline" in this process; results are equal to the bit.
+    workers: number of processes, or CPUs of a local Ray; all cores by default. address: Ray cluster address.
+    Units start in the order of the list; a unit waits for the one that it is `after`. A unit whose worker dies runs
+    again, four times at most; a unit that raises fails, and those after it do not run. `UnitsFailed` is raised when
+    all other units are finished.
     """
-    made = make_engine(engine, workers=workers, address=address)  # refuses wrong options before anything runs
-    return _Schedule(units, store, progress or _silent).run(made)
+    start_engine = make_engine(engine, workers=workers, address=address)  # raises before anything runs
+    return _Schedule(units, store, progress or (lambda event: None)).run(start_engine)
 
 
 def make_engine(name: str, *, workers: int | None, address: str | None) -> Callable[[], Engine]:
-    """Check the options of an engine; give what starts it."""
+    """Check the options of an engine; return a function that starts it."""
     if name not in ENGINES:
         raise InputError(f'there is no engine "{name}"; {did_you_mean(name, ENGINES)}')
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
         raise InputError(f"workers must be a whole number >= 1, actually: {workers!r}")
     if address is not None and name != "ray":
-        raise InputError(f'an address is for the engine "ray", actually: "{name}"')
+        raise InputError(f'only the engine "ray" takes an address, actually: "{name}"')
     if address is not None and workers is not None:
-        raise InputError("a Ray cluster has its own workers; give an address or a number of workers, not both")
+        raise InputError("a Ray cluster has its own workers; use an address or a number of workers, not both")
     if name == "inline":
-        return Inline
+        return InlineEngine
     count = workers or os.cpu_count() or 1
     if name == "ray":
         from blendctl.experiments.ray_engine import RayEngine, expect_ray
 
         expect_ray()
         return lambda: RayEngine(address, workers=count)
-    from blendctl.experiments.processes import Processes
+    from blendctl.experiments.processes import ProcessEngine
 
-    return lambda: Processes(count)
+    return lambda: ProcessEngine(count)
 
 
-class Inline:
-    """The simplest engine: one task at a time, in this process."""
+class InlineEngine:
+    """Run one job at a time in this process."""
 
     def __init__(self) -> None:
-        self.task: Task | None = None
+        self.jobs: list[Job] = []
 
     def room(self) -> int:
-        return int(self.task is None)
+        return 1 - len(self.jobs)
 
-    def submit(self, task: Task) -> None:
-        self.task = task
+    def submit(self, job: Job) -> None:
+        self.jobs.append(job)
 
-    def wait(self) -> list[Answer]:
-        task, self.task = self.task, None
-        return [] if task is None else [do_task(task)]
+    def wait(self) -> list[JobResult]:
+        return [run_job(self.jobs.pop())] if self.jobs else []
 
     def close(self) -> None:
-        self.task = None
+        self.jobs.clear()
 
 
 class _Schedule:
-    """Which units are ready, under way, done and failed."""
+    """The state of all units: ready, running, done, failed."""
 
-    def __init__(self, units: Sequence[Unit], store: Store, tell: Callable[[Event], None]) -> None:
+    def __init__(self, units: Sequence[Unit], store: Store, report: Callable[[ProgressEvent], None]) -> None:
         self.units = list({unit.key: unit for unit in units}.values())
-        self.store, self.tell = store, tell
+        self.store, self.report = store, report
         numbers = {unit.key: number for number, unit in enumerate(self.units)}
         self.ready: list[int] = []  # a heap: earlier units first
         self.followers: dict[int, list[int]] = {}
         self.attempts = [0] * len(self.units)
-        self.stored: set[int] = set()  # done before
+        self.stored: set[int] = set()  # finished in an earlier session
         self.failed: dict[int, str] = {}
         self.done = 0
         for number, unit in enumerate(self.units):
@@ -171,82 +179,78 @@ class _Schedule:
                     raise InputError(f"unit {unit.key} follows {unit.after.key}, which is not in the list")
                 self.followers.setdefault(numbers[unit.after.key], []).append(number)
 
-    def run(self, start: Callable[[], Engine]) -> Generator[Finished, None, None]:
+    def run(self, start: Callable[[], Engine]) -> Generator[FinishedUnit, None, None]:
         yield from self._stored()
         if self.done == len(self.units):
             return
-        under_way: set[int] = set()
+        running: set[int] = set()
         with closing(start()) as engine:
-            while self.ready or under_way:
+            while self.ready or running:
                 while self.ready and engine.room() > 0:
                     number = heapq.heappop(self.ready)
-                    engine.submit(self._task(number))
-                    under_way.add(number)
-                    self._say("started", number)
-                for answer in engine.wait():
-                    under_way.discard(answer.number)
-                    finished = self._settle(answer)
+                    engine.submit(self._job(number))
+                    running.add(number)
+                    self._report("started", number)
+                for result in engine.wait():
+                    running.discard(result.number)
+                    finished = self._settle(result)
                     if finished is not None:
                         yield finished
         if self.failed:
-            self._raise()
+            raise self._failure()
 
-    def _stored(self) -> Iterator[Finished]:
-        """Yield what is done; make ready what can begin."""
+    def _stored(self) -> Iterator[FinishedUnit]:
+        """Yield the stored units; mark those that can start as ready."""
         for number, unit in enumerate(self.units):
             result = self.store.get(unit)
             if result is not None:
                 self.stored.add(number)
                 self.done += 1
-                self._say("stored", number)
-                yield Finished(unit, result, stored=True)
+                self._report("stored", number)
+                yield FinishedUnit(unit, result, stored=True)
         keys = {self.units[number].key for number in self.stored}
         for number, unit in enumerate(self.units):
             if number not in self.stored and (unit.after is None or unit.after.key in keys):
                 heapq.heappush(self.ready, number)
 
-    def _task(self, number: int) -> Task:
+    def _job(self, number: int) -> Job:
         unit = self.units[number]
         self.attempts[number] += 1
         if unit.after is None:
-            return number, unit.order(), unit.key, None, ""
-        before = self.store.read(unit.after)
-        return number, unit.order(), unit.key, before, unit.after.key
+            return Job(number, unit.to_json(), unit.key)
+        return Job(number, unit.to_json(), unit.key, self.store.read(unit.after), unit.after.key)
 
-    def _settle(self, answer: Answer) -> Finished | None:
-        number, unit = answer.number, self.units[answer.number]
-        if answer.state == "done":
-            result = self.store.put(unit, answer.data)
+    def _settle(self, outcome: JobResult) -> FinishedUnit | None:
+        number, unit = outcome.number, self.units[outcome.number]
+        if outcome.state == "done":
+            result = self.store.put(unit, outcome.data)
             self.done += 1
             for follower in self.followers.get(number, ()):
-                if follower not in self.stored:  # it is, if only this unit's file was damaged
+                if follower not in self.stored:  # stored already if only this unit's file was damaged
                     heapq.heappush(self.ready, follower)
-            self._say("done", number)
-            return Finished(unit, result, stored=False)
-        if answer.state == "lost" and self.attempts[number] < ATTEMPTS:
+            self._report("done", number)
+            return FinishedUnit(unit, result, stored=False)
+        if outcome.state == "lost" and self.attempts[number] < ATTEMPTS:
             heapq.heappush(self.ready, number)
-            self._say("lost", number, answer.words)
+            self._report("lost", number, outcome.message)
             return None
-        words = answer.words
-        if answer.state == "lost":
-            words = f"its worker died {self.attempts[number]} times ({words})"
-        self.failed[number] = words
-        self._say("failed", number, words)
+        message = outcome.message
+        if outcome.state == "lost":
+            message = f"its worker died {self.attempts[number]} times ({message})"
+        self.failed[number] = message
+        self._report("failed", number, message)
         return None
 
-    def _raise(self) -> None:
-        number, words = next(iter(self.failed.items()))
+    def _failure(self) -> UnitsFailed:
+        number, message = next(iter(self.failed.items()))
         unit = self.units[number]
         left = len(self.units) - self.done
-        told = ", ".join(f"{name} {value}" for name, value in unit.parameters.items() if isinstance(value, str | int))
-        raise UnitsFailed(
-            f"{left} of {len(self.units)} units could not be run. {unit.kind.rpartition(':')[2]} ({told}): {words}. "
-            f"What is finished is kept in {self.store.directory}; the same command goes on from there"
+        shown = (f"{name} {value}" for name, value in unit.parameters.items() if isinstance(value, str | int))
+        return UnitsFailed(
+            f"{left} of {len(self.units)} units could not be run. "
+            f"{unit.kind.rpartition(':')[2]} ({', '.join(shown)}): {message}. "
+            f"What is finished is kept in {self.store.directory}; the same command continues from there"
         )
 
-    def _say(self, what: Literal["stored", "started", "done", "lost", "failed"], number: int, words: str = "") -> None:
-        self.tell(Event(what, self.units[number], self.done, len(self.units), words))
-
-
-def _silent(event: Event) -> None:
-    pass
+    def _report(self, state: State, number: int, message: str = "") -> None:
+        self.report(ProgressEvent(state, self.units[number], self.done, len(self.units), message))

@@ -1,4 +1,4 @@
-"""The engine of this machine: worker processes, one thread each, that may die without harm."""
+"""Run jobs in worker processes of this machine, with one thread each; replace workers that die."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
 from blendctl.errors import StateError
-from blendctl.experiments.engines import Answer, Task, do_task
+from blendctl.experiments.engines import Job, JobResult, run_job
 
-__all__ = ["Processes", "ONE_THREAD", "one_thread"]
+__all__ = ["ProcessEngine", "ONE_THREAD", "one_thread"]
 
-# Units share the cores among themselves: a library that took them all would slow every unit down.
+# Units run in parallel: numeric libraries must not use all cores for each of them.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-class Processes:
-    """A fixed number of workers; one that dies is replaced, and its task is told as lost."""
+class ProcessEngine:
+    """A fixed number of workers; one that dies is replaced, and its job is reported as lost."""
 
     def __init__(self, workers: int) -> None:
-        self._workers = [_Worker() for _ in range(workers)]  # a worker's process starts with its first task
+        self._workers = [_Worker() for _ in range(workers)]  # a worker's process starts with its first job
 
     def room(self) -> int:
-        return sum(worker.task is None for worker in self._workers)
+        return sum(worker.job is None for worker in self._workers)
 
-    def submit(self, task: Task) -> None:
-        next(worker for worker in self._workers if worker.task is None).give(task)
+    def submit(self, job: Job) -> None:
+        next(worker for worker in self._workers if worker.job is None).send(job)
 
-    def wait(self) -> list[Answer]:
-        """Wait for an answer or a death; the pipe of a dead worker ends."""
-        busy = {worker.pipe: worker for worker in self._workers if worker.task is not None and worker.pipe is not None}
-        return [busy[pipe].answer() for pipe in wait(list(busy))]  # type: ignore[index]  # only our pipes come back
+    def wait(self) -> list[JobResult]:
+        """Wait until a job is finished or a worker died, which closes its pipe."""
+        busy = {worker.pipe: worker for worker in self._workers if worker.job is not None and worker.pipe is not None}
+        return [busy[pipe].receive() for pipe in wait(list(busy))]  # type: ignore[index]  # wait() returns only pipes of `busy`
 
     def close(self) -> None:
         for worker in self._workers:
@@ -45,44 +45,44 @@ class _Worker:
     """One process and the pipe to it."""
 
     def __init__(self) -> None:
-        self.task: int | None = None  # the number of the task under way
+        self.job: int | None = None  # number of the running job
         self.pipe: Connection | None = None
         self._process: BaseProcess | None = None
 
-    def give(self, task: Task) -> None:
-        self.task = task[0]
+    def send(self, job: Job) -> None:
+        self.job = job.number
         for _ in range(2):
             if self.pipe is None:
                 self._start()
             assert self.pipe is not None
             try:
-                self.pipe.send(task)
+                self.pipe.send(job)
                 return
-            except OSError:  # it died while it was idle
-                self.stop(keep_task=True)
-        raise StateError("worker processes die as soon as they start; see what they printed above")
+            except OSError:  # it died while idle
+                self.stop(keep_job=True)
+        raise StateError("worker processes die as soon as they start; see their output above")
 
-    def answer(self) -> Answer:
-        number, pipe = self.task, self.pipe
+    def receive(self) -> JobResult:
+        number, pipe = self.job, self.pipe
         assert number is not None
         assert pipe is not None
         try:
-            answer = pipe.recv()
-            assert isinstance(answer, Answer)
+            result = pipe.recv()
+            assert isinstance(result, JobResult)
         except (EOFError, OSError):
-            words = self._exit_reason()
+            message = self._exit_reason()
             self.stop()
-            return Answer(number, "lost", words=words)
-        self.task = None
-        return answer
+            return JobResult(number, "lost", message=message)
+        self.job = None
+        return result
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
-        self.pipe, theirs = context.Pipe()
-        process = context.Process(target=_work, args=(theirs,), daemon=True, name="blendctl-worker")
+        self.pipe, worker_end = context.Pipe()
+        process = context.Process(target=_work, args=(worker_end,), daemon=True, name="blendctl-worker")
         with one_thread():
             process.start()
-        theirs.close()
+        worker_end.close()
         self._process = process
 
     def _exit_reason(self) -> str:
@@ -95,8 +95,8 @@ class _Worker:
             return f"its worker was killed by {signal.Signals(-code).name}"
         return f"its worker ended with code {code}"
 
-    def stop(self, *, keep_task: bool = False) -> None:
-        """End the process at once; nothing that it has under way is needed."""
+    def stop(self, *, keep_job: bool = False) -> None:
+        """Kill the process and drop its job."""
         if self.pipe is not None:
             self.pipe.close()
         if self._process is not None:
@@ -104,19 +104,19 @@ class _Worker:
             self._process.join()
             self._process.close()
         self.pipe = self._process = None
-        if not keep_task:
-            self.task = None
+        if not keep_job:
+            self.job = None
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let processes that start now use one thread each in their libraries."""
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    """Limit the numeric libraries of processes started in this context to one thread."""
+    previous = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(ONE_THREAD)
     try:
         yield
     finally:
-        for name, value in before.items():
+        for name, value in previous.items():
             if value is None:
                 del os.environ[name]
             else:
@@ -124,11 +124,10 @@ def one_thread() -> Iterator[None]:
 
 
 def _work(pipe: Connection) -> None:
-    """Answer tasks until the pipe ends, which it also does when the parent dies."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to hear
+    """Run jobs until the pipe closes, which also happens when the parent dies."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     while True:
         try:
-            task = pipe.recv()
-            pipe.send(do_task(task))
+            pipe.send(run_job(pipe.recv()))
         except (EOFError, OSError):
             return

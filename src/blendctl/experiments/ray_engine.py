@@ -1,4 +1,4 @@
-"""The engine of many machines: Ray, driven from a process of its own so that its end is not ours."""
+"""Run jobs on a Ray cluster through a bridge process, which may die without stopping the experiment."""
 
 from __future__ import annotations
 
@@ -11,83 +11,83 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from blendctl.errors import MissingExtraError, StateError
-from blendctl.experiments.engines import Answer, Task, do_task
+from blendctl.experiments.engines import Job, JobResult, run_job
 from blendctl.experiments.processes import ONE_THREAD, one_thread
 
 __all__ = ["RayEngine", "expect_ray"]
 
-AHEAD = 2  # tasks that wait at the cluster, per CPU, so that no CPU waits for us
-PATIENCE = 120  # seconds to connect
-PAUSE = 0.2  # seconds between looks at the pipe while tasks are under way
+QUEUED_PER_CPU = 2  # submitted jobs per CPU, so that no CPU is idle
+CONNECT_TIMEOUT = 120  # s
+POLL_INTERVAL = 0.2  # s between looks at the pipe while jobs run
 
 
 def expect_ray() -> None:
-    """Tell what brings Ray if it is missing."""
+    """Raise MissingExtraError if Ray is not installed."""
     if importlib.util.find_spec("ray") is None:
         raise MissingExtraError("ray", extra="ray")
 
 
 class RayEngine:
-    """A bridge to Ray. Ray ends the process that drives it when the cluster is lost; that is the bridge, not us.
+    """Submit jobs through a bridge process: Ray kills its driver process when the cluster is lost.
 
-    address: of a cluster ("10.0.0.1:6379", "auto"); None starts one here, on loopback, with `workers` CPUs.
+    address: Ray cluster address ("10.0.0.1:6379", "auto"); None starts a local one on loopback with `workers` CPUs.
     """
 
     def __init__(self, address: str | None, *, workers: int) -> None:
         self.address = address
         context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
+        self._pipe, bridge_end = context.Pipe()
         self._process = context.Process(
-            target=_bridge, args=(theirs, address, workers), daemon=False, name="blendctl-ray"
+            target=_bridge, args=(bridge_end, address, workers), daemon=False, name="blendctl-ray"
         )
         with one_thread():
             self._process.start()
-        theirs.close()
-        self._under_way = 0
+        bridge_end.close()
+        self._running = 0
         self._cpus = 1
         try:
-            if not self._pipe.poll(PATIENCE):
-                raise self._lost(f"no connection within {PATIENCE} seconds")
-            self._hear()  # that it is connected
+            if not self._pipe.poll(CONNECT_TIMEOUT):
+                raise self._lost(f"no connection within {CONNECT_TIMEOUT} seconds")
+            self._receive()  # the first message says that it is connected
         except BaseException:
             self.close(0.0)
             raise
 
     def room(self) -> int:
-        return max(self._cpus * AHEAD, 1) - self._under_way
+        return max(self._cpus * QUEUED_PER_CPU, 1) - self._running
 
-    def submit(self, task: Task) -> None:
+    def submit(self, job: Job) -> None:
         try:
-            self._pipe.send(task)
+            self._pipe.send(job)
         except OSError:
             raise self._lost("the bridge to it ended") from None
-        self._under_way += 1
+        self._running += 1
 
-    def wait(self) -> list[Answer]:
-        answers = self._hear()
-        self._under_way -= len(answers)
-        return answers
+    def wait(self) -> list[JobResult]:
+        results = self._receive()
+        self._running -= len(results)
+        return results
 
-    def _hear(self) -> list[Answer]:
-        """Hear of answers, of the number of CPUs, or that all is over."""
+    def _receive(self) -> list[JobResult]:
+        """Receive results and the number of CPUs; raise StateError if the cluster is lost."""
         try:
-            kind, told = self._pipe.recv()
+            kind, content = self._pipe.recv()
         except (EOFError, OSError):
             raise self._lost("the connection to it ended") from None
         if kind == "error":
-            raise self._lost(told)
-        self._cpus, answers = told
-        return list(answers)
+            raise self._lost(content)
+        self._cpus, results = content
+        return list(results)
 
     def _lost(self, why: str) -> StateError:
-        where = "the Ray that was started here" if self.address is None else f"the Ray cluster at {self.address}"
+        where = "the local Ray" if self.address is None else f"the Ray cluster at {self.address}"
         return StateError(
             f"{where} cannot be reached or was lost: {why}. What is finished is kept; run the same command again"
         )
 
-    def close(self, patience: float = 20.0) -> None:
-        self._pipe.close()  # the bridge hears it and lets Ray go
-        self._process.join(patience)
+    def close(self, timeout: float = 20.0) -> None:
+        self._pipe.close()  # the bridge then disconnects from Ray
+        self._process.join(timeout)
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
@@ -95,25 +95,25 @@ class RayEngine:
 
 
 def _bridge(pipe: Connection, address: str | None, workers: int) -> None:
-    """Pass tasks to Ray and answers back, until the pipe ends."""
+    """Forward jobs to Ray and results back, until the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if not os.environ.get("BLENDCTL_DEBUG"):
         _silence()
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # what runs here is nobody else's business
-    os.environ.setdefault("RAY_worker_niceness", "0")  # these workers are what the machine is for
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # send no usage statistics
+    os.environ.setdefault("RAY_worker_niceness", "0")  # run workers at normal priority
     if address is None or address.startswith(("127.0.0.1:", "localhost:")):
-        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # Ray's word for: loopback stays loopback
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # keep a loopback address
     import ray
 
     try:
         _connect(ray, address, workers)
-    except Exception as error:  # Ray raises many kinds; all mean that there is no cluster
+    except Exception as error:  # Ray raises many kinds; all mean that there is no connection
         pipe.send(("error", f"{type(error).__name__}: {error}".splitlines()[0]))
         return
     try:
-        _pass_on(ray, pipe)
+        _forward(ray, pipe)
     except (EOFError, OSError):
-        pass  # the other side is gone: nothing is waited for
+        pass  # the experiment is gone
     except Exception as error:
         pipe.send(("error", f"{type(error).__name__}: {error}".splitlines()[0]))
     finally:
@@ -121,15 +121,15 @@ def _bridge(pipe: Connection, address: str | None, workers: int) -> None:
 
 
 def _silence() -> None:
-    """Let Ray talk to nobody: what matters comes through the pipe, and the terminal belongs to the progress."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+    """Discard the output of Ray, which would disturb the progress display."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
-        os.dup2(nowhere, stream)
-    os.close(nowhere)
+        os.dup2(devnull, stream)
+    os.close(devnull)
 
 
 def _connect(ray: Any, address: str | None, workers: int) -> None:
-    variables = ONE_THREAD | {"PYTHONPATH": os.pathsep.join(_own_paths())}
+    variables = ONE_THREAD | {"PYTHONPATH": os.pathsep.join(_extra_import_paths())}
     common = {"log_to_driver": False, "logging_level": "error", "runtime_env": {"env_vars": variables}}
     if address is not None:
         ray.init(address=address, **common)
@@ -137,39 +137,39 @@ def _connect(ray: Any, address: str | None, workers: int) -> None:
         ray.init(num_cpus=workers, include_dashboard=False, **common)
 
 
-def _own_paths() -> list[str]:
-    """List where modules are found here beyond the installation: kinds of units may live there."""
+def _extra_import_paths() -> list[str]:
+    """List import paths outside of the installation, which may hold kinds of units."""
     installed = tuple({sys.prefix, sys.base_prefix})
     return [path for path in map(os.path.abspath, sys.path) if not path.startswith(installed)]
 
 
-def _pass_on(ray: Any, pipe: Connection) -> None:
-    remote = ray.remote(num_cpus=1, max_retries=0)(do_task)  # whether to run again is the schedule's to say
-    under_way: dict[Any, int] = {}
-    pipe.send(("answers", (_cpus(ray), [])))
+def _forward(ray: Any, pipe: Connection) -> None:
+    remote = ray.remote(num_cpus=1, max_retries=0)(run_job)  # the schedule repeats lost jobs
+    running: dict[Any, int] = {}
+    pipe.send(("results", (_cpus(ray), [])))
     while True:
-        while pipe.poll(0 if under_way else None):
-            task = pipe.recv()
-            under_way[remote.remote(task)] = task[0]
-        if not under_way:
+        while pipe.poll(0 if running else None):
+            job = pipe.recv()
+            running[remote.remote(job)] = job.number
+        if not running:
             continue
-        ready, _ = ray.wait(list(under_way), num_returns=len(under_way), timeout=0)
+        ready, _ = ray.wait(list(running), num_returns=len(running), timeout=0)
         if not ready:
-            ready, _ = ray.wait(list(under_way), num_returns=1, timeout=PAUSE)
+            ready, _ = ray.wait(list(running), num_returns=1, timeout=POLL_INTERVAL)
         if ready:
-            answers = [_answer(ray, reference, under_way.pop(reference)) for reference in ready]
-            pipe.send(("answers", (_cpus(ray), answers)))
+            results = [_result(ray, reference, running.pop(reference)) for reference in ready]
+            pipe.send(("results", (_cpus(ray), results)))
 
 
-def _answer(ray: Any, reference: Any, number: int) -> Answer:
+def _result(ray: Any, reference: Any, number: int) -> JobResult:
     try:
-        answer = ray.get(reference)
-        assert isinstance(answer, Answer)
-        return answer
-    except ray.exceptions.RayTaskError as error:  # it never got to our code: the module is missing there, for example
-        return Answer(number, "failed", words=f"{type(error.cause).__name__}: {error.cause}")
+        result = ray.get(reference)
+        assert isinstance(result, JobResult)
+        return result
+    except ray.exceptions.RayTaskError as error:  # before our code ran: a module is missing there, for example
+        return JobResult(number, "failed", message=f"{type(error.cause).__name__}: {error.cause}")
     except ray.exceptions.RayError as error:  # worker, node or object lost
-        return Answer(number, "lost", words=f"{type(error).__name__}")
+        return JobResult(number, "lost", message=f"{type(error).__name__}")
 
 
 def _cpus(ray: Any) -> int:

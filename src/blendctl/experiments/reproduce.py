@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
-from blendctl.experiments.engines import Event, run_units
+from blendctl.experiments.engines import ProgressEvent, run_units
 from blendctl.experiments.protocol import PAPER_MILLISECONDS, Settings, UnitLocation, plan
 from blendctl.experiments.store import Store
 from blendctl.experiments.tables import Tables, as_parquet
@@ -51,7 +51,7 @@ class Reproduction:
         engine: str = "processes",
         workers: int | None = None,
         address: str | None = None,
-        progress: Callable[[Event], None] | None = None,
+        progress: Callable[[ProgressEvent], None] | None = None,
     ) -> Generator[Update, None, None]:
         """Run what is not done; the tables on disk follow, at the latest a few seconds later."""
         running = run_units(

@@ -1,10 +1,10 @@
-"""The store: finished units on disk, each under the name of its content, and who made them.
+"""The store: finished units on disk, named by the hash of their content, and the sessions that ran them.
 
     DIR/run.json              what the directory is: experiment, identity, sessions (command, versions, machine)
     DIR/units/KEY.json        a unit's result without a table
     DIR/units/KEY.parquet     a unit's result with a table; the rest is in the file's metadata
 
-Every file appears whole or not at all. A damaged one counts as not done.
+Files are written atomically. A damaged file counts as not done.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ FORMAT, VERSION = "blendctl-unit", 1
 _KEY = b"blendctl"  # where the JSON part is in a Parquet file
 
 
-def encode(key: str, order: bytes, result: Result) -> bytes:
-    """Give the content of a unit's file: JSON, or Parquet with the JSON part in its metadata."""
-    content = {"unit": json.loads(order), "values": result.values}
+def encode(key: str, unit_json: bytes, result: Result) -> bytes:
+    """Return the content of a unit's file: JSON, or Parquet with the JSON part in its metadata."""
+    content = {"unit": json.loads(unit_json), "values": result.values}
     try:
         text = json.dumps(content, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise InputError(f"a unit gave values that are not JSON data: {error}") from error
+        raise InputError(f"a unit returned values that are not JSON data: {error}") from error
     digest = hashlib.sha256(text.encode()).hexdigest()
     head = {"format": FORMAT, "version": VERSION, "key": key, "digest": digest, "timing": result.timing}
     whole = json.dumps(head | {"content": text})
@@ -54,7 +54,7 @@ def encode(key: str, order: bytes, result: Result) -> bytes:
 
 
 def decode(data: bytes, *, key: str) -> Result:
-    """Read a unit's file back, refusing whatever is not exactly what `encode` gave."""
+    """Read a unit's file; raise FileFormatError unless it is exactly what `encode` returned."""
     table = None
     try:
         if data[:4] == b"PAR1":
@@ -75,10 +75,10 @@ def decode(data: bytes, *, key: str) -> Result:
 class Store:
     """A directory of one experiment.
 
-    experiment: its name ("reproduce"); identity: what must not change between sessions, JSON data (seed, options);
-    what may grow, such as the number of data points, is not part of it. parts: pieces that may be added, each with what
-    it is made of (the world's controllers), which must not change either. A directory with other data is refused.
-    `changed` tells if versions are others than in an earlier session: units that are done are kept all the same.
+    experiment: its name ("reproduce"). identity: JSON data that must not change between sessions (seed, options);
+    the number of data points may grow and is not part of it. parts: named pieces that a later session may add, each
+    with JSON data that must not change (a world's controllers). A directory with other data is refused.
+    `version_changes` names packages whose versions differ from an earlier session; finished units are kept.
     """
 
     def __init__(
@@ -94,30 +94,30 @@ class Store:
         self.units = self.directory / "units"
         self.experiment, self.identity = experiment, json.loads(json.dumps(dict(identity)))
         run = self._known()
-        mine = json.loads(json.dumps(dict(parts or {})))
-        there = run.get("parts", {})
-        self._expect_same(there, mine, names=there.keys() & mine.keys())
-        if mine:
-            run["parts"] = there | mine
+        new = json.loads(json.dumps(dict(parts or {})))
+        stored = run.get("parts", {})
+        self._expect_same(stored, new, names=stored.keys() & new.keys())
+        if new:
+            run["parts"] = stored | new
         session = {"command": command, "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **describe_machine()}
         earlier = run.get("sessions", [])
-        self.changed = _changes([one.get("versions", {}) for one in earlier], session["versions"])
+        self.version_changes = _version_changes([one.get("versions", {}) for one in earlier], session["versions"])
         run["sessions"] = [*earlier, session]
         self._run = run
         self.write("run.json", _json(run))
-        self.damaged: list[str] = []  # files that had to be run again
+        self.damaged: list[str] = []  # damaged files, whose units run again
 
     def _known(self) -> dict[str, Any]:
-        """Read what the directory is; refuse another experiment's."""
+        """Read run.json; raise InputError if the directory holds another experiment."""
         fresh = {"experiment": self.experiment, "identity": self.identity}
         if self.directory.exists() and not self.directory.is_dir():
             raise InputError(f"{self.directory} is a file; expected a directory for the results")
         path = self.directory / "run.json"
         if not path.exists():
-            found = sorted(p.name for p in self.directory.iterdir()) if self.directory.exists() else []
-            if found:
+            names = sorted(p.name for p in self.directory.iterdir()) if self.directory.exists() else []
+            if names:
                 raise InputError(
-                    f"{self.directory} holds other data ({', '.join(found[:3])}{', ...' if found[3:] else ''}); "
+                    f"{self.directory} holds other data ({', '.join(names[:3])}{', ...' if names[3:] else ''}); "
                     "choose a new or an empty directory"
                 )
             return fresh
@@ -133,20 +133,20 @@ class Store:
         self._expect_same(identity, self.identity, names=identity.keys() | self.identity.keys())
         return dict(run)
 
-    def _expect_same(self, there: Mapping[str, Any], now: Mapping[str, Any], *, names: Set[str]) -> None:
-        told = "; ".join(
-            f"{name} {json.dumps(there.get(name))} there, {json.dumps(now.get(name))} now"
+    def _expect_same(self, stored: Mapping[str, Any], now: Mapping[str, Any], *, names: Set[str]) -> None:
+        differences = "; ".join(
+            f"{name} {json.dumps(stored.get(name))} there, {json.dumps(now.get(name))} now"
             for name in sorted(names)
-            if there.get(name) != now.get(name)
+            if stored.get(name) != now.get(name)
         )
-        if told:
+        if differences:
             raise InputError(
-                f"{self.directory} holds another run of {self.experiment}: {told}; choose another directory, or the "
-                "same options"
+                f"{self.directory} holds another run of {self.experiment}: {differences}; choose another directory, "
+                "or the same options"
             )
 
     def get(self, unit: Unit) -> Result | None:
-        """Give a finished unit's result; None if it is not done, or its file is damaged."""
+        """Return a finished unit's result, or None if it is not done or its file is damaged."""
         for suffix in (".parquet", ".json"):
             path = self.units / f"{unit.key}{suffix}"
             try:
@@ -159,54 +159,54 @@ class Store:
         return None
 
     def read(self, unit: Unit) -> bytes:
-        """Give the file of a unit that is done."""
+        """Return the file of a finished unit."""
         for suffix in (".parquet", ".json"):
             path = self.units / f"{unit.key}{suffix}"
             if path.is_file():
                 return path.read_bytes()
-        raise FileFormatError(f"the file of unit {unit.key} has vanished from {self.units}; run the same command again")
+        raise FileFormatError(f"the file of unit {unit.key} is missing in {self.units}; run the same command again")
 
     def put(self, unit: Unit, data: bytes) -> Result:
-        """Keep a finished unit's file, as `encode` gave it; give its result."""
+        """Store the file of a finished unit, as `encode` returned it; return the result."""
         result = decode(data, key=unit.key)
         self.write(f"units/{unit.key}.{'json' if result.table is None else 'parquet'}", data)
         return result
 
     def write(self, name: str, data: bytes) -> Path:
-        """Write a file of the directory whole or not at all."""
+        """Write a file of the directory atomically."""
         path = self.directory / name
         try:
             write_atomically(path, data)
         except OSError as error:
             raise BlendctlError(
-                f"cannot write {path}: {error.strerror or error}; what is finished is kept, make room and run the "
-                "same command again"
+                f"cannot write {path}: {error.strerror or error}; what is finished is kept; free disk space and run "
+                "the same command again"
             ) from error
         return path
 
     def note(self, **facts: Any) -> None:
-        """Add facts about the present session to run.json (seconds, units run)."""
+        """Add facts about this session to run.json (seconds, units run)."""
         self._run["sessions"][-1].update(facts)
         self.write("run.json", _json(self._run))
 
 
-def _changes(sessions: Iterable[Mapping[str, str]], now: Mapping[str, str]) -> str:
-    """Tell which versions are others than in earlier sessions, in words; empty if none is.
+def _version_changes(sessions: Iterable[Mapping[str, str]], now: Mapping[str, str]) -> str:
+    """Describe versions that differ from earlier sessions; empty if none does.
 
-    >>> _changes([{"numpy": "2.4.5", "numba": "0.62"}, {"numpy": "2.4.6"}], {"numpy": "2.4.6", "numba": "0.62"})
+    >>> _version_changes([{"numpy": "2.4.5", "numba": "0.62"}, {"numpy": "2.4.6"}], {"numpy": "2.4.6", "numba": "0.62"})
     'numpy 2.4.5, now 2.4.6'
     """
-    told = (
+    changes = (
         f"{name} {old}, now {now.get(name)}"
         for before in sessions
         for name, old in before.items()
         if old != now.get(name)
     )
-    return "; ".join(dict.fromkeys(told))
+    return "; ".join(dict.fromkeys(changes))
 
 
 def describe_machine() -> dict[str, Any]:
-    """Tell versions and machine, for whoever compares results."""
+    """Return the versions and the machine, to compare results."""
     packages = ("numpy", "numba", "mujoco", "gymnasium", "pyarrow")
     return {
         "versions": {"blendctl": __version__, "python": sys.version.split()[0]}

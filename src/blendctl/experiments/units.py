@@ -1,8 +1,8 @@
-"""A unit of work: what to run, named by its content, so that no unit ever runs twice.
+"""Units of work of an experiment, identified by the hash of their content.
 
-A unit is a kind and plain parameters. The kind is the address of a function, "package.module:function", that any
-process on any machine can import; the function takes the parameters (and the result of the unit that it follows) and
-gives a `Result`. The same unit gives the same result to the bit wherever it runs.
+A unit is a kind and plain parameters. The kind names a function, "package.module:function", that any process on any
+machine can import. The function takes the parameters (and the result of the unit that it follows) and returns a
+`Result`. The same unit returns the same result to the bit wherever it runs, so that it runs only once.
 """
 
 from __future__ import annotations
@@ -22,32 +22,33 @@ from blendctl.envs.catalog import find_task, open_task
 from blendctl.errors import FileFormatError, InputError
 from blendctl.user_code import is_python
 
-__all__ = ["Unit", "Result", "unit_kind", "perform", "controller_digest", "world_digests"]
+__all__ = ["Unit", "Result", "unit_kind", "run_unit", "controller_digest", "world_digests"]
 
 F = TypeVar("F", bound=Callable[..., "Result"])
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a unit brought: numbers and words as JSON data, at most one table, and how long it took."""
+    """Result of a unit: JSON data, at most one table, and its timing."""
 
-    values: dict[str, Any]  # JSON data; floats come back bit for bit
+    values: dict[str, Any]  # JSON data; floats are stored bit for bit
     table: pa.Table | None = None
-    timing: dict[str, float] = field(default_factory=dict, compare=False)  # not part of what was found
+    timing: dict[str, float] = field(default_factory=dict, compare=False)  # not compared
 
     def same_as(self, other: Result) -> bool:
-        """Tell whether another result found the same, to the bit; times may differ."""
-        mine, theirs = _canonical(self.values), _canonical(other.values)
+        """Return whether two results are equal to the bit; the timing may differ."""
+        if _canonical(self.values) != _canonical(other.values):
+            return False
         if self.table is None or other.table is None:
-            return mine == theirs and self.table is other.table
-        return mine == theirs and bool(self.table.equals(other.table))
+            return self.table is other.table
+        return bool(self.table.equals(other.table))
 
 
 def unit_kind(*, version: int) -> Callable[[F], F]:
     """Declare a module's function as a kind of unit: `function(parameters, before) -> Result`.
 
-    `before` is the result of the unit that it follows, None if it follows none. Raise `version` whenever the
-    function would give another result for the same parameters: what is stored is then run again.
+    `before` is the result of the unit that it follows, or None. Increase `version` whenever the function would return
+    another result for the same parameters: stored units then run again.
     """
 
     def mark(function: F) -> F:
@@ -59,7 +60,7 @@ def unit_kind(*, version: int) -> Callable[[F], F]:
 
 @dataclass(frozen=True)
 class Unit:
-    """One piece of an experiment. `controllers` in its parameters are digested: another file is another unit.
+    """One piece of an experiment. The files of `controllers` in its parameters are part of its identity.
 
     >>> unit = Unit("blendctl.experiments.baseline_units:baseline", {"world": "PointGoal1", "seed": 0})
     >>> len(unit.key), unit.after is None
@@ -70,7 +71,7 @@ class Unit:
     parameters: Mapping[str, Any]  # JSON data
     after: Unit | None = None  # whose result it needs
     digests: tuple[str, ...] = ()  # of the controllers' files in their order, then of a world in Python
-    key: str = field(default="", init=False)  # the content's hash
+    key: str = field(default="", init=False)  # hash of the content
 
     def __post_init__(self) -> None:
         if not self.digests:
@@ -79,30 +80,30 @@ class Unit:
         content = [self.kind, version_of(self.kind), dict(self.parameters), list(self.digests), after]
         object.__setattr__(self, "key", hashlib.sha256(_canonical(content)).hexdigest()[:32])
 
-    def order(self) -> bytes:
-        """Give what a worker needs to know, as JSON; it may run in another directory, so files get their whole path."""
+    def to_json(self) -> bytes:
+        """Return the unit as JSON for a worker, with absolute paths."""
         parameters = dict(self.parameters)
         if "controllers" in parameters:
-            parameters["controllers"] = [_whole_path(str(spec)) for spec in parameters["controllers"]]
+            parameters["controllers"] = [_absolute_path(str(spec)) for spec in parameters["controllers"]]
         if is_python(str(parameters.get("world", ""))):
-            parameters["world"] = _whole_path(parameters["world"])
-        told = {"kind": self.kind, "parameters": parameters, "digests": self.digests}
-        return _canonical(told | {"version": version_of(self.kind)})
+            parameters["world"] = _absolute_path(parameters["world"])
+        content = {"kind": self.kind, "parameters": parameters, "digests": self.digests}
+        return _canonical(content | {"version": version_of(self.kind)})
 
 
-def perform(order: bytes, before: Result | None) -> Result:
-    """Run a unit from its order; refuse if this machine has other code or other controllers than it was made with."""
-    told = json.loads(order)
-    function = _function(told["kind"])
-    if function.unit_version != told["version"]:
+def run_unit(unit_json: bytes, before: Result | None) -> Result:
+    """Run a unit; raise InputError if this machine has other code or other controllers than the unit."""
+    unit = json.loads(unit_json)
+    function = _function(unit["kind"])
+    if function.unit_version != unit["version"]:
         raise InputError(
-            f"{told['kind']} is version {function.unit_version} here, the unit was made for {told['version']}; "
+            f"{unit['kind']} is version {function.unit_version} here, the unit was made for {unit['version']}; "
             "install the same blendctl on every machine"
         )
-    parameters = told["parameters"]
+    parameters = unit["parameters"]
     if is_python(str(parameters.get("world", ""))):
         open_task(parameters["world"])
-    if list(_digests(parameters)) != told["digests"]:
+    if list(_digests(parameters)) != unit["digests"]:
         files = ", ".join(map(str, [*parameters.get("controllers", ()), parameters.get("world", "")]))
         raise InputError(
             f"one of {files} is another file here than where the experiment was started; every machine must see the "
@@ -113,7 +114,7 @@ def perform(order: bytes, before: Result | None) -> Result:
 
 
 def version_of(kind: str) -> int:
-    """Give the version that a kind of unit declares."""
+    """Return the version that a kind of unit declares."""
     return int(_function(kind).unit_version)
 
 
@@ -145,7 +146,7 @@ def world_digests(world: str) -> tuple[str, ...]:
 
 
 def controller_digest(spec: str) -> str:
-    """Digest the file behind a controller's name; what has no file (classical, remote) is told by its name alone."""
+    """Return the digest of a controller's file, or its name if it has no file (classical, remote)."""
     from blendctl.controllers.zoo import find_controller_file
 
     path = Path(spec)
@@ -155,7 +156,7 @@ def controller_digest(spec: str) -> str:
         try:
             path = find_controller_file(spec)
         except InputError:
-            return spec  # whoever opens it says what is wrong
+            return spec  # opening it raises the error
     try:
         stat = path.stat()
     except OSError:
@@ -163,8 +164,8 @@ def controller_digest(spec: str) -> str:
     return _digest(str(path), stat.st_mtime_ns, stat.st_size)
 
 
-def _whole_path(spec: str) -> str:
-    """Make a file's path absolute; names from the zoo, addresses and modules stay as they are."""
+def _absolute_path(spec: str) -> str:
+    """Make the path of a file absolute; leave zoo names, addresses and modules unchanged."""
     from blendctl.controllers.zoo import zoo_names
 
     file, colon, name = spec.rpartition(":")
@@ -185,4 +186,4 @@ def _canonical(content: Any) -> bytes:
     try:
         return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     except (TypeError, ValueError) as error:
-        raise InputError(f"units take and give JSON data (no NaN, no arrays): {error}") from error
+        raise InputError(f"units take and return JSON data (no NaN, no arrays): {error}") from error
