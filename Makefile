@@ -75,7 +75,7 @@ bench: $(VENV)/.bench
 docs: $(VENV)/.dev
 	@echo "==> the documentation, into site/"
 	@$(BIN)/python docs/commands.py
-	@$(BIN)/python docs/zoo.py
+	@$(BIN)/python docs/results.py
 	@$(BIN)/python docs/pictures.py
 	@$(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"

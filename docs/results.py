@@ -1,4 +1,4 @@
-"""Write the README's table of the paper's experiment from the published verdict: `python docs/results.py`."""
+"""Write the README's tables from the published results and the zoo's cards: `python docs/results.py`."""
 
 from __future__ import annotations
 
@@ -6,46 +6,60 @@ import json
 from pathlib import Path
 from typing import Any
 
+from blendctl.controllers import load, zoo_names
 from blendctl.controllers.zoo import PAIRS
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 VERDICT = ROOT / "results" / "paper" / "verdict.json"
-HEAD = "| world | who drives | return | cost | correct choices |\n|---|---|---|---|---|\n"
+RULE = "|---|---|---|---|---|\n"
+PAPER_HEAD = f"| world | driver | return | cost | correct choices |\n{RULE}"
+ZOO_HEAD = f"| controller | steps | return | cost | R² of next-step reward, cost while blending |\n{RULE}"
 
 
-def table() -> str:
-    """Give the table, four rows per world."""
-    verdict = json.loads(VERDICT.read_text())
-    return HEAD + "".join(row for world in PAIRS for row in _rows(world, verdict[world]))
+def with_tables(text: str) -> str:
+    """Return the README's text with its tables replaced."""
+    for head, rows in ((PAPER_HEAD, _paper_rows()), (ZOO_HEAD, _zoo_rows())):
+        before, rest = text.split(head, 1)
+        table = head + "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
+        text = before + table + rest[rest.index("\n\n") :]
+    return text
 
 
-def with_table(text: str) -> str:
-    """Give the README's text with the table in the place of the one that is there."""
-    before, rest = text.split(HEAD, 1)
-    after = rest[rest.index("\n\n") :]
-    return before + table().rstrip("\n") + after
-
-
-def _rows(world: str, found: dict[str, Any]) -> list[str]:
-    performant, safe = (name.partition("/")[2] for name in PAIRS[world])
-    labels = {
-        "performant": f"performant: {performant}",
-        "safe": f"safe: {safe}",
-        "random": "a coin at every step",
-        "blended": "**blended**, as in the paper",
-    }
+def _paper_rows() -> list[list[str]]:
+    verdicts = json.loads(VERDICT.read_text())
     ratios = {"random": "correct_ratio_random", "blended": "correct_ratio"}
     rows = []
-    for role, label in labels.items():
-        cells = [world, label]
-        for quantity in ("return", "cost"):
-            low, high = found[role][f"{quantity}_ci95"]
-            cells.append(f"{found[role][f'{quantity}_mean']:.1f} ({low:.1f} to {high:.1f})")
-        cells.append(f"{found[ratios[role]]:.1%}" if role in ratios else "")
-        rows.append(f"| {' | '.join(cells)} |\n")
+    for world, pair in PAIRS.items():
+        performant, safe = (name.partition("/")[2] for name in pair)
+        labels = {
+            "performant": f"performant: {performant}",
+            "safe": f"safe: {safe}",
+            "random": "random switching",
+            "blended": "**blended**, as in the paper",
+        }
+        for role, label in labels.items():
+            ratio = f"{verdicts[world][ratios[role]]:.1%}" if role in ratios else ""
+            rows.append([world, label, *_return_and_cost(verdicts[world][role]), ratio])
     return rows
 
 
+def _zoo_rows() -> list[list[str]]:
+    rows = []
+    for card in (load(name).card for name in zoo_names()):
+        r2 = card["context"]["r2"][0] if card["context"] else None
+        context = f"{r2['reward_blending']:.2f}, {r2['cost_blending']:.2f}" if r2 else "no context networks"
+        rows.append([card["name"], f"{card['steps'] / 1e6:.1f} M", *_return_and_cost(card["evaluation"]), context])
+    return rows
+
+
+def _return_and_cost(summary: dict[str, Any]) -> list[str]:
+    cells = []
+    for quantity in ("return", "cost"):
+        low, high = summary[f"{quantity}_ci95"]
+        cells.append(f"{summary[f'{quantity}_mean']:.1f} ({low:.1f} to {high:.1f})")
+    return cells
+
+
 if __name__ == "__main__":
-    README.write_text(with_table(README.read_text()))
+    README.write_text(with_tables(README.read_text()))

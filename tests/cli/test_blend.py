@@ -44,7 +44,7 @@ def test_blend_writes_summary_record_and_learner(drive):
     assert BlendingBandit.load(drive / "bandit.safetensors").stage == 1000
 
 
-def test_explain_tells_one_decision(drive, capsys):
+def test_explain_prints_one_decision(drive, capsys):
     code, out, _ = call(capsys, "explain", drive, "--step", 250)
     assert code == 0
     assert "stage 250" in out
@@ -57,7 +57,7 @@ def test_explain_tells_one_decision(drive, capsys):
     assert "holds no record" in err
 
 
-def test_what_is_refused_leaves_an_older_record_alone(drive, capsys):
+def test_wrong_options_do_not_touch_an_older_record(drive, capsys):
     code, _, err = call(
         capsys,
         "blend",
@@ -75,16 +75,16 @@ def test_what_is_refused_leaves_an_older_record_alone(drive, capsys):
     assert len(pyarrow.dataset.dataset(drive / "record").to_table()) == 1000
 
 
-def test_a_saved_learner_has_options_of_its_own(drive, capsys):
+def test_options_of_a_saved_learner_cannot_be_overridden(drive, capsys):
     code, _, err = call(
         capsys, "blend", "PointGoal1", "--controllers", "pure-pursuit", "stop", "--noise", 0.1,
         "--scales", 1, 2, "--bandit", drive / "bandit.safetensors",
     )  # fmt: skip
     assert code == 1
-    assert "do not give --scales, --noise beside --bandit" in err
+    assert "do not use --scales, --noise with --bandit" in err
 
 
-def test_a_drive_goes_on_with_a_saved_learner_and_without_extras(drive, tmp_path, capsys):
+def test_a_run_continues_with_a_saved_learner_without_baselines(drive, tmp_path, capsys):
     code, _, _ = call(
         capsys, "blend", "PointGoal1", "--controllers", "pure-pursuit", "potential-field", "--names", "bold", "wary",
         "--episodes", 1, "--hold", 50, "--no-alone", "--no-counterfactual", "--frozen",
@@ -108,7 +108,7 @@ def test_a_drive_goes_on_with_a_saved_learner_and_without_extras(drive, tmp_path
         (["PointGoal1", "--controllers", "stop", "pure-pursuit", "--scales", "1", "2", "3"], "scales"),
     ],
 )
-def test_what_cannot_be_blended_is_said_in_one_line(capsys, args, words):
+def test_wrong_input_of_blend_is_reported_in_one_line(capsys, args, words):
     code, _, err = call(capsys, "blend", *args)
     assert code == 1
     assert words in err

@@ -15,7 +15,7 @@ from blendctl.reports.blend_page import blend_page
 from blendctl.reports.run_dir import look_into
 
 
-def test_a_terminal_shows_progress_who_drives_and_costs_on_stderr(tmp_path, capsys, monkeypatch):
+def test_a_terminal_shows_progress_driver_and_costs_on_stderr(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes stderr for a terminal
     monkeypatch.setenv("COLUMNS", "100")
     blend_to(tmp_path, episodes=1, steps=300)
@@ -69,14 +69,14 @@ def test_ctrl_c_on_a_live_drive_is_clean_and_leaves_a_report(tmp_path):
     assert all(episode["pose_at"] is not None for episode in data["episodes"])
 
 
-def test_an_older_runs_summary_makes_room_when_a_drive_begins(tmp_path, monkeypatch):
+def test_the_summary_of_an_older_run_is_removed_at_the_start(tmp_path, monkeypatch):
     blend_to(tmp_path, "--no-alone", episodes=1, steps=10)
     assert (tmp_path / "summary.json").exists()
 
     def crash(*args, **options):
         raise MemoryError("of the machine")
 
-    monkeypatch.setattr("blendctl.cli.blend_drive.drive", crash)
+    monkeypatch.setattr("blendctl.cli.blend_drive.DriveSession.drive", crash)
     with pytest.raises(SystemExit) as stopped:
         main(
             [

@@ -31,14 +31,14 @@ def folder(tmp_path_factory):
 
 
 def test_compare_writes_table_figure_and_standings(folder):
-    told = json.loads((folder / "compare.json").read_text())
-    assert set(told["methods"]) == {"performant", "safe", "paper", "random", "simplex", "ceiling"}
-    for method in told["methods"].values():
+    scores = json.loads((folder / "compare.json").read_text())
+    assert set(scores["methods"]) == {"performant", "safe", "paper", "random", "simplex", "ceiling"}
+    for method in scores["methods"].values():
         assert {"return_mean", "return_ci95", "cost_mean", "cost_ci95", "corner_score"} <= set(method)
     table = pq.read_table(folder / "compare.parquet").to_pylist()
     assert {row["seed"] for row in table} == {3, 4}
     paper = [row for row in table if row["method"] == "paper"]
-    assert told["methods"]["paper"]["return_mean"] == pytest.approx(sum(r["return"] for r in paper) / 2)
+    assert scores["methods"]["paper"]["return_mean"] == pytest.approx(sum(r["return"] for r in paper) / 2)
     simplex = [row for row in table if row["method"] == "simplex"]
     assert len(simplex) == 2 * 7
     assert sum(row["shown"] for row in simplex) == 2
@@ -47,7 +47,7 @@ def test_compare_writes_table_figure_and_standings(folder):
     assert json.loads((folder / "run.json").read_text())["experiment"] == "compare"
 
 
-def test_what_is_done_is_not_run_again_and_methods_can_be_added(folder, capsys):
+def test_finished_units_are_not_run_again_and_methods_can_be_added(folder, capsys):
     done = {path.name: path.stat().st_mtime_ns for path in (folder / "units").iterdir()}
     code, out, _ = call(
         capsys, "compare", "PointGoal1", "--methods", "paper", "shared", *SHORT, "--seed", "3", "--out", folder,
@@ -64,7 +64,7 @@ def test_what_is_done_is_not_run_again_and_methods_can_be_added(folder, capsys):
     assert set(copy["methods"]) == {"performant", "safe", "paper", "shared"}
 
 
-def test_another_run_is_not_mixed_in(folder, capsys):
+def test_a_run_with_other_settings_is_rejected(folder, capsys):
     code, _, err = call(capsys, "compare", "PointGoal1", "--methods", "paper", *SHORT, "--seed", 4, "--out", folder)
     assert code == 1
     assert "another run of compare: seed 3 there, 4 now" in err
@@ -79,7 +79,7 @@ def test_an_offline_switch_is_trained_once(tmp_path, capsys):
     assert len(list((tmp_path / "a" / "units").iterdir())) == 4
 
 
-def test_wrong_words_are_told(tmp_path, capsys):
+def test_wrong_input_of_compare_is_reported(tmp_path, capsys):
     out = ("--out", tmp_path / "none")
     code, _, err = call(capsys, "compare", "PointGoal1", "--methods", "papre", *out)
     assert code == 1
@@ -102,7 +102,7 @@ def test_wrong_words_are_told(tmp_path, capsys):
     assert not (tmp_path / "none").exists()
 
 
-def test_methods_that_the_controllers_cannot_serve_are_left_out_or_refused(tmp_path, capsys):
+def test_unsupported_methods_are_left_out_or_rejected(tmp_path, capsys):
     words = ["--controllers", "pure-pursuit", "potential-field", *SHORT, "--out", tmp_path / "a"]
     code, _, err = call(capsys, "compare", "PointGoal1", *words, "--methods", "simplex")
     assert code == 1
@@ -125,8 +125,8 @@ def test_methods_are_listed_with_their_parameters(capsys):
 
 
 @pytest.mark.parametrize("how", ["fails", "stops"])
-def test_methods_that_are_finished_are_written_when_others_fail(tmp_path, capsys, monkeypatch, how):
-    real = units.run_unit
+def test_finished_methods_are_written_when_others_fail(tmp_path, capsys, monkeypatch, how):
+    real = engines.perform
 
     def run_unit(unit_json, before):
         if b"shared" in unit_json:
@@ -136,8 +136,8 @@ def test_methods_that_are_finished_are_written_when_others_fail(tmp_path, capsys
     monkeypatch.setattr(engines, "run_unit", run_unit)
     words = ["compare", "PointGoal1", "--methods", "random-episode", "shared", *SHORT, "--out", tmp_path]
     code, out, err = call(capsys, *words)
-    told = json.loads((tmp_path / "compare.json").read_text())
-    assert set(told["methods"]) == {"performant", "safe", "random-episode"}
+    scores = json.loads((tmp_path / "compare.json").read_text())
+    assert set(scores["methods"]) == {"performant", "safe", "random-episode"}
     assert (tmp_path / "compare.png").is_file()
     if how == "fails":
         assert code == 1
@@ -145,7 +145,7 @@ def test_methods_that_are_finished_are_written_when_others_fail(tmp_path, capsys
         assert "random-episode" in out
     else:
         assert code == 130
-        assert "the same command goes on from there" in err
+        assert "the same command resumes the run" in err
     monkeypatch.undo()
     code, _, _ = call(capsys, *words)
     assert code == 0

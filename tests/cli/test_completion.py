@@ -28,7 +28,7 @@ def offered(words, position=None):
     return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
 
 
-def test_commands_worlds_and_controllers_are_offered():
+def test_commands_worlds_and_controllers_are_completed():
     assert offered(["blendctl", "zo"]) == ["zoo"]
     assert offered(["blendctl", "play", "CarB"]) == ["CarButton0", "CarButton1", "CarButton2"]
     shipped = [name for name in zoo_names() if name.startswith("PointGoal1/")]
@@ -37,7 +37,7 @@ def test_commands_worlds_and_controllers_are_offered():
     assert "ppo-lagrangian" in offered(["blendctl", "train", "PointGoal1", "--algo", "ppo"])
 
 
-def test_every_value_of_an_option_that_takes_several_is_offered():
+def test_every_value_of_a_multi_value_option_is_completed():
     first = offered(["blendctl", "blend", "PointGoal1", "--controllers", "pure"])
     second = offered(["blendctl", "blend", "PointGoal1", "--controllers", "pure-pursuit", "pot"])
     assert first == ["pure-pursuit"]
@@ -45,11 +45,11 @@ def test_every_value_of_an_option_that_takes_several_is_offered():
     assert "thompson" in offered(["blendctl", "blend", "PointGoal1", "--rule", "t"])
 
 
-def test_nonsense_is_answered_with_nothing():
+def test_unknown_words_have_no_completion():
     assert offered(["blendctl", "nonsense", "x"], 2) == []
 
 
-def test_offering_commands_loads_none_of_them():
+def test_completing_commands_imports_none_of_them():
     code = (
         "import os, sys, atexit\n"
         "os.environ |= {'_BLENDCTL_COMPLETE': 'bash_complete', 'COMP_WORDS': 'blendctl ', 'COMP_CWORD': '1'}\n"
@@ -62,7 +62,7 @@ def test_offering_commands_loads_none_of_them():
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_is_one_that_its_shell_understands(shell):
+def test_the_completion_script_is_valid_in_its_shell(shell):
     done = subprocess.run(
         [sys.executable, "-m", "blendctl", "completion", shell], capture_output=True, text=True, timeout=60
     )

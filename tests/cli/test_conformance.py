@@ -48,7 +48,7 @@ def test_a_world_that_differs_makes_the_command_fail(folder):
     assert "logic reward_max is 0.5" in done.output
 
 
-def test_a_recording_of_another_world_is_refused(folder):
+def test_a_recording_of_another_world_is_rejected(folder):
     for suffix in (".npz", ".json"):
         (folder / f"SafetyPointGoal1-v0{suffix}").rename(folder / f"SafetyCarGoal1-v0{suffix}")
     done = CliRunner().invoke(conformance, [str(folder)])
@@ -57,7 +57,7 @@ def test_a_recording_of_another_world_is_refused(folder):
     assert "another world" in str(done.exception)
 
 
-def test_a_folder_without_recordings_is_refused(tmp_path):
+def test_a_directory_without_recordings_is_rejected(tmp_path):
     done = CliRunner().invoke(conformance, [str(tmp_path)])
     assert done.exit_code == 1
     assert "has no recording" in str(done.exception)

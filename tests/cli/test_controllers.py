@@ -73,7 +73,7 @@ def test_a_run_leaves_controller_card_logs_and_configuration(trained):
     assert len((trained / "progress.jsonl").read_text().splitlines()) == 3
 
 
-def test_a_configuration_file_makes_the_same_run(trained, tmp_path):
+def test_a_configuration_file_repeats_the_run(trained, tmp_path):
     again = tmp_path / "again"
     run(
         "train",
@@ -135,7 +135,7 @@ def test_ctrl_c_saves_says_how_to_resume_and_loses_nothing(tmp_path):
     assert np.array_equal(load(whole).act(rows), load(halved).act(rows))
 
 
-def test_evaluate_writes_what_it_found(trained, tmp_path):
+def test_evaluate_writes_its_results(trained, tmp_path):
     found, table = tmp_path / "e.json", tmp_path / "e.csv"
     run(
         "evaluate",
@@ -155,12 +155,12 @@ def test_evaluate_writes_what_it_found(trained, tmp_path):
     assert len(table.read_text().splitlines()) == 4
 
 
-def test_the_zoo_lists_what_ships():
+def test_the_zoo_lists_the_shipped_controllers():
     assert "controller" in run("zoo")
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["train", "PointGaol1"], 'did you mean "PointGoal1"'),
         (["train", "PointGoal1", "--algo", "pppo"], 'did you mean "ppo"'),
@@ -169,12 +169,12 @@ def test_the_zoo_lists_what_ships():
         (["evaluate", "PointGoal1/nothing"], "there is no controller"),
     ],
 )
-def test_bad_input_ends_with_one_clear_line(words, told, capsys, tmp_path, monkeypatch):
+def test_bad_input_ends_with_one_clear_line(words, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as stopped:
         main(words)
     assert stopped.value.code == 1
     err = capsys.readouterr().err
-    assert told in err
+    assert message in err
     assert len(err.strip().splitlines()) == 1
     assert not (tmp_path / "runs").exists()

@@ -44,7 +44,7 @@ def test_the_same_seed_gives_the_same_figures(tmp_path):
     assert texts[0] == texts[1]
 
 
-def test_help_reads_like_a_table_of_contents():
+def test_help_lists_the_commands_by_section():
     done = blendctl("--help")
     assert done.returncode == 0
     assert "demo" in done.stdout
@@ -66,7 +66,7 @@ def test_wrong_usage_says_what_is_allowed(args, message):
     assert "Traceback" not in done.stderr
 
 
-def test_fifty_arms_still_make_a_table(tmp_path):
+def test_fifty_arms_fit_the_table(tmp_path):
     done = blendctl("demo", "bandit", "--stages", "5", "--learners", "2", "--arms", "50", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "pareto-uniform" in done.stdout
@@ -84,7 +84,7 @@ def test_more_stages_than_memory_is_one_line(tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def test_an_output_folder_that_cannot_be_made_is_one_line(tmp_path):
+def test_an_output_directory_that_cannot_be_created_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     done = blendctl("demo", "bandit", "--out", str(tmp_path / "file" / "sub"))
     assert done.returncode == 1

@@ -66,9 +66,9 @@ def test_functions_and_classical_controllers_are_evaluated(name, desk, capsys):
     code, out, err = evaluate(capsys, name, "--env", "PointGoal0")
     assert code == 0, err
     assert name in out
-    told = json.loads((desk / "out.json").read_text())
-    assert told["controller"] == name
-    assert told["world"] == "PointGoal0"
+    summary = json.loads((desk / "out.json").read_text())
+    assert summary["controller"] == name
+    assert summary["world"] == "PointGoal0"
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")  # of writing the file
@@ -79,7 +79,7 @@ def test_a_file_of_another_library_is_evaluated(desk, capsys):
     assert evaluate(capsys, "net.pt", "--env", "PointGoal0")[0] == 0
 
 
-def test_a_controller_at_an_address_is_evaluated_as_it_would_be_here(desk, capsys, monkeypatch):
+def test_a_remote_controller_has_the_same_evaluation_as_a_local_one(desk, capsys, monkeypatch):
     with served(monkeypatch) as server:
         code, _, err = evaluate(capsys, str(server.address), "pure-pursuit", "--env", "PointGoal0")
     assert code == 0, err
@@ -95,18 +95,18 @@ def test_play_films_functions_objects_and_classical_controllers(name, desk, caps
     assert (desk / "play.gif").stat().st_size > 0
 
 
-def test_a_controller_that_remembers_is_told_of_each_episode(desk, capsys):
+def test_a_stateful_controller_is_reset_at_each_episode(desk, capsys):
     words = ("--controller", "mine.py:Straight", "--steps", 4, "--size", 96, "--episodes", 3)
     assert call(capsys, "play", "PointGoal0", *words)[0] == 0
     assert (desk / "resets.txt").read_text() == "reset " * 3
 
 
-def test_play_films_a_controller_at_an_address(desk, capsys, monkeypatch):
+def test_play_films_a_remote_controller(desk, capsys, monkeypatch):
     with served(monkeypatch) as server:
         assert play(capsys, "PointGoal0", str(server.address))[0] == 0
 
 
-def test_a_classical_controller_drives_in_a_world_of_ones_own(desk, capsys):
+def test_a_classical_controller_drives_in_a_users_world(desk, capsys):
     (desk / "crater.py").write_text(
         "from blendctl.envs import Goal, Hazards, Task\n"
         "crater = Task('Point', 'goal', 1.5, (Goal(), Hazards(2, name='lava')))\n"
@@ -116,10 +116,10 @@ def test_a_classical_controller_drives_in_a_world_of_ones_own(desk, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
-        (["mine.py:drive"], "does not say its world; name one with --env"),
-        (["pure-pursuit"], "does not say its world; name one with --env"),
+        (["mine.py:drive"], "does not name its world; use --env"),
+        (["pure-pursuit"], "does not name its world; use --env"),
         (["mine.py:drve", "--env", "PointGoal0"], 'has no "drve"'),
         (["mine.py:three", "--env", "PointGoal0"], "(1, 3)"),
         (["mine.py:broken", "--env", "PointGoal0"], "raised KeyError"),
@@ -127,26 +127,26 @@ def test_a_classical_controller_drives_in_a_world_of_ones_own(desk, capsys):
         (["tcp://127.0.0.1:1", "--env", "PointGoal0"], "cannot be reached"),
     ],
 )
-def test_what_cannot_be_evaluated_is_refused_in_one_line(words, told, desk, capsys):
+def test_wrong_input_of_evaluate_is_reported_in_one_line(words, message, desk, capsys):
     code, _, err = evaluate(capsys, *words)
     assert code == 1
-    assert told in err
+    assert message in err
     assert len(err.strip().splitlines()) == 1
     assert not (desk / "out.json").exists()
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("mine.py:three", "shape (3,); PointGoal0 takes (2,)"),
         ("mine.py:broken", "raised KeyError in step 1"),
         ("mine.py:drve", 'has no "drve"'),
     ],
 )
-def test_what_cannot_be_played_is_refused_in_one_line(name, told, desk, capsys):
+def test_wrong_input_of_play_is_reported_in_one_line(name, message, desk, capsys):
     code, _, err = play(capsys, "PointGoal0", name)
     assert code == 1
-    assert told in err
+    assert message in err
     assert len(err.strip().splitlines()) == 1
     assert not (desk / "play.gif").exists()
 
@@ -158,7 +158,7 @@ def test_a_number_out_of_range_is_wrong_usage(words, capsys):
     assert f"Invalid value for '{words[0]}'" in err
 
 
-def test_one_controller_gives_one_summary_and_several_a_list(desk, capsys):
+def test_one_controller_has_one_summary_and_several_a_list(desk, capsys):
     evaluate(capsys, "mine.py:drive", "--env", "PointGoal0")
     one = json.loads((desk / "out.json").read_text())
     evaluate(capsys, "mine.py:drive", "pure-pursuit", "--env", "PointGoal0")

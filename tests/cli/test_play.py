@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from gymnasium.vector import AutoresetMode
 from PIL import Image
 
-from blendctl.cli.play import play, shoot
-from blendctl.controllers import NetworkController, as_controller, identity_encoding, write_controller
+from blendctl.cli.play import film_steps, play
+from blendctl.controllers import NetworkController, identity_encoding, write_controller
 from blendctl.controllers.dense import Dense
 from blendctl.envs import VectorWorld
 from blendctl.errors import InputError
@@ -89,38 +89,41 @@ def test_the_same_seed_gives_the_same_film(tmp_path):
     assert films[0] == films[1]
 
 
-def test_shots_have_return_cost_and_goals_of_the_world():
-    worlds = filmed("PointGoal1", steps=30)
+def test_film_steps_have_return_cost_and_goals_of_the_world():
+    worlds = VectorWorld("PointGoal1", 1, autoreset_mode=AutoresetMode.DISABLED, render_mode="topdown")
     action = np.array([[1.0, 0.1]])
-    shots = list(shoot(worlds, as_controller(lambda obs: action), rng=None, episodes=2, seed=7, every=4))
-    assert [shot.step for shot in shots] == [*range(31), *range(31)]
-    shown = [shot.step for shot in shots[:31] if shot.picture is not None]
+    frames = list(film_steps(worlds, lambda obs, step: action, episodes=2, steps=30, seed=7, every=4))
+    assert [frame.step for frame in frames] == [*range(31), *range(31)]
+    shown = [frame.step for frame in frames[:31] if frame.picture is not None]
     assert shown == [0, 4, 8, 12, 16, 20, 24, 28, 30]
     other = VectorWorld("PointGoal1", 1)
     other.reset(seed=8)
     taken = [other.step(action) for _ in range(30)]
-    assert shots[-1].total == pytest.approx(sum(step[1][0] for step in taken))
-    assert shots[-1].cost == sum(step[4]["cost"][0] for step in taken)
+    assert frames[-1].total == pytest.approx(sum(step[1][0] for step in taken))
+    assert frames[-1].cost == sum(step[4]["cost"][0] for step in taken)
 
 
-def test_a_cost_between_two_pictures_is_not_overlooked():
-    worlds = filmed("PointGoal1", steps=8)
-    shots = []
-    for shot in shoot(worlds, STILL, rng=None, episodes=1, seed=0, every=4):
-        shots.append(shot)
+def test_a_cost_between_two_pictures_is_marked():
+    worlds = VectorWorld("PointGoal1", 1, autoreset_mode=AutoresetMode.DISABLED, render_mode="topdown")
+    frames = []
+    for frame in film_steps(worlds, lambda obs, step: np.zeros((1, 2)), episodes=1, steps=8, seed=0, every=4):
+        frames.append(frame)
         state = worlds.batch.worlds
         # a hazard lies under the robot in the second step only
-        state.xy[0, 2] = state.position[0, :2] + (0.0 if shot.step == 1 else 5.0)
-    assert [shot.hurts for shot in shots if shot.picture is not None] == [False, True, False]
+        state.xy[0, 2] = state.position[0, :2] + (0.0 if frame.step == 1 else 5.0)
+    assert [frame.costs_now for frame in frames if frame.picture is not None] == [False, True, False]
 
 
-def test_the_last_step_of_an_episode_has_a_picture():
-    shots = list(shoot(filmed("PointGoal0", steps=5), STILL, rng=None, episodes=1, seed=0, every=2))
-    assert shots[-1].step == 5
-    assert shots[-1].picture is not None
+def test_the_film_stops_at_the_end_of_an_episode():
+    worlds = VectorWorld(
+        "PointGoal0", 1, autoreset_mode=AutoresetMode.DISABLED, render_mode="topdown", max_episode_steps=5
+    )
+    frames = list(film_steps(worlds, lambda obs, step: np.zeros((1, 2)), episodes=1, steps=50, seed=0, every=2))
+    assert frames[-1].step == 5
+    assert frames[-1].picture is not None
 
 
-def test_a_controller_of_another_world_is_refused(tmp_path):
+def test_a_controller_of_another_world_is_rejected(tmp_path):
     controller = forward_controller(tmp_path / "forward.safetensors", 28)
     with pytest.raises(InputError, match="28 observations"):
         run("PointGoal1", "--controller", controller, "--out", tmp_path / "x.gif")
@@ -141,7 +144,7 @@ def test_bad_input_says_what_is_allowed(args, message, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_command_line_runs_it_without_a_bar_where_nobody_looks(tmp_path):
+def test_without_a_terminal_there_is_no_progress_bar(tmp_path):
     command = [sys.executable, "-m", "blendctl", "play", "PointGoal0", "--steps", "10", "--size", "96"]
     done = subprocess.run([*command, "--out", str(tmp_path / "p.gif")], capture_output=True, text=True, check=False)
     assert done.returncode == 0
@@ -152,7 +155,7 @@ def test_the_command_line_runs_it_without_a_bar_where_nobody_looks(tmp_path):
     assert "topdown" in done.stderr
 
 
-def test_a_task_of_ones_own_is_played_from_its_file(tmp_path):
+def test_a_task_from_a_python_file_is_played(tmp_path):
     source, out = tmp_path / "volcano.py", tmp_path / "own.gif"
     source.write_text(
         "from blendctl.envs import Goal, Hazards, Task\n"

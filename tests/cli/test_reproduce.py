@@ -28,7 +28,7 @@ def finished(tmp_path_factory):
     return out, call(*SMALL, "--out", out)
 
 
-def test_one_command_gives_figure_tables_and_verdict(finished):
+def test_one_command_writes_figure_tables_and_verdict(finished):
     out, result = finished
     assert result.exit_code == 0
     points, episodes = pq.read_table(out / "points.parquet"), pq.read_table(out / "episodes.parquet")
@@ -51,17 +51,17 @@ def test_the_verdict_is_printed_in_plain_words(finished):
     assert "the paper's took 2 ms" in text
 
 
-def test_a_second_call_runs_nothing_and_finds_the_same(finished, tmp_path):
+def test_a_second_call_runs_nothing_and_has_the_same_verdict(finished, tmp_path):
     out, _ = finished
     before = (out / "points.parquet").read_bytes()
-    told = tmp_path / "verdict.json"
-    result = call(*SMALL, "--out", out, "--json", told)
+    verdict = tmp_path / "verdict.json"
+    result = call(*SMALL, "--out", out, "--json", verdict)
     assert result.exit_code == 0
     assert (out / "points.parquet").read_bytes() == before
-    assert json.loads(told.read_text()) == json.loads((out / "verdict.json").read_text())
+    assert json.loads(verdict.read_text()) == json.loads((out / "verdict.json").read_text())
 
 
-def test_another_seed_or_pair_in_the_same_directory_is_refused(finished):
+def test_another_seed_or_pair_in_the_same_directory_is_rejected(finished):
     out, _ = finished
     with pytest.raises(InputError, match="seed 0 there, 1 now"):
         call(*SMALL, "--seed", 1, "--out", out)
@@ -70,7 +70,7 @@ def test_another_seed_or_pair_in_the_same_directory_is_refused(finished):
         call(*SMALL, "--controllers", *swapped, "--out", out)
 
 
-def test_weights_that_changed_under_their_name_are_refused(tmp_path):
+def test_changed_weights_under_the_same_name_are_rejected(tmp_path):
     pair = [tmp_path / "one.py", tmp_path / "two.py"]
     for path in pair:
         path.write_text("def drive(observation): return [0.0, 0.0]\n")
@@ -84,7 +84,7 @@ def test_weights_that_changed_under_their_name_are_refused(tmp_path):
     assert (out / "points.parquet").read_bytes() == before
 
 
-def test_wrong_options_are_told_before_anything_is_written(tmp_path):
+def test_wrong_options_are_reported_before_anything_is_written(tmp_path):
     out = tmp_path / "out"
     with pytest.raises(InputError, match='did you mean "PointGoal1"'):
         call("--worlds", "PointGaol1", "--out", out)
@@ -99,7 +99,7 @@ def test_wrong_options_are_told_before_anything_is_written(tmp_path):
     assert not out.exists()
 
 
-def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path):
+def test_ctrl_c_keeps_finished_units_and_prints_how_to_resume(tmp_path):
     script = (
         "import os, signal\n"
         "from blendctl.experiments import reproduce\n"
@@ -121,7 +121,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path):
     assert json.loads((tmp_path / "run.json").read_text())["sessions"][0]["seconds"] > 0
 
 
-def test_a_run_of_which_nothing_could_be_finished_only_tells_why(tmp_path, monkeypatch, capsys):
+def test_a_run_without_finished_units_only_reports_the_error(tmp_path, monkeypatch, capsys):
     def lost(*args, **kwargs):
         raise StateError("the cluster is gone")
         yield

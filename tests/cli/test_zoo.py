@@ -39,7 +39,7 @@ def zoo(tmp_path, monkeypatch):
     return folder
 
 
-def test_a_run_is_added_and_its_card_told_as_json(zoo, capsys):
+def test_a_run_is_added_and_its_card_printed_as_json(zoo, capsys):
     code, out, err = call(capsys, "zoo", "--add", "runs/PointGoal1-ppo-lagrangian-s0", "--json", "-")
     assert code == 0, err
     assert json.loads(out)["algorithm"] == "ppo-lagrangian"
@@ -47,7 +47,7 @@ def test_a_run_is_added_and_its_card_told_as_json(zoo, capsys):
     assert load("PointGoal1/ppo-lagrangian").card["algorithm"] == "ppo-lagrangian"
 
 
-def test_a_controller_that_is_there_is_replaced_only_on_demand(zoo, capsys):
+def test_an_existing_controller_is_replaced_only_on_request(zoo, capsys):
     before = files(zoo)
     code, _, err = call(capsys, "zoo", "--add", "runs/PointGoal1-ppo-s0", "--json", "card.json")
     assert code == 1
@@ -61,21 +61,21 @@ def test_a_controller_that_is_there_is_replaced_only_on_demand(zoo, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
-        (["--replace"], "--replace belongs to --add"),
-        (["--add", "runs/PointGoal1-ppo-s0", "--show", "PointGoal1/ppo"], "give one of them"),
+        (["--replace"], "--replace needs --add"),
+        (["--add", "runs/PointGoal1-ppo-s0", "--show", "PointGoal1/ppo"], "use one of them"),
     ],
 )
-def test_options_that_contradict_each_other_are_refused(words, told, zoo, capsys):
+def test_contradicting_options_are_rejected(words, message, zoo, capsys):
     before = files(zoo)
     code, _, err = call(capsys, "zoo", *words)
     assert code == 1
-    assert told in err
+    assert message in err
     assert files(zoo) == before
 
 
-def test_context_networks_go_into_what_ships_only_on_demand(zoo, capsys):
+def test_shipped_controllers_are_changed_only_on_request(zoo, capsys):
     pytest.importorskip("torch")
     before = files(zoo)
     code, _, err = call(capsys, "train-context", "PointGoal1/ppo", *TINY)
@@ -94,14 +94,14 @@ def test_context_networks_go_into_what_ships_only_on_demand(zoo, capsys):
 
     code, _, err = call(capsys, "train-context", "PointGoal1/ppo", *TINY, "--out", "copies")
     assert code == 1
-    assert "copies/ppo.safetensors is there already" in err
+    assert "copies/ppo.safetensors exists" in err
 
     code, _, err = call(capsys, "train-context", "PointGoal1/ppo", *TINY, "--replace")
     assert code == 0, err
     assert load("PointGoal1/ppo").card["context"]["steps"] == 400
 
 
-def test_context_networks_go_into_the_files_of_runs_or_into_copies_named_for_them(zoo, capsys):
+def test_context_networks_are_written_into_runs_or_into_named_copies(zoo, capsys):
     pytest.importorskip("torch")
     runs = [f"runs/PointGoal1-{name}-s0" for name in ("ppo", "ppo-lagrangian")]
     before = files(zoo.parent / "runs")
@@ -116,10 +116,10 @@ def test_context_networks_go_into_the_files_of_runs_or_into_copies_named_for_the
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "message"),
     [
-        (["pure-pursuit"], 1, "networks of blendctl: zoo names, run directories, .safetensors files"),
-        (["mine.py:drive"], 1, "networks of blendctl: zoo names, run directories, .safetensors files"),
+        (["pure-pursuit"], 1, "need a zoo name, a run directory or a .safetensors file"),
+        (["mine.py:drive"], 1, "need a zoo name, a run directory or a .safetensors file"),
         (["PointGoal1/ppo", "PointGoal1/ppo", "--out", "copies"], 1, "name each of them once"),
         (["PointGoal1/ppo", "--seed", -1], 2, "--seed"),
         (["PointGoal1/ppo", "--worlds", 0], 2, "--worlds"),
@@ -127,8 +127,8 @@ def test_context_networks_go_into_the_files_of_runs_or_into_copies_named_for_the
         (["PointGoal1/ppo", "--threads", 0], 2, "--threads"),
     ],
 )
-def test_train_context_says_what_it_does_not_take(words, code, told, zoo, capsys):
+def test_train_context_reports_wrong_input(words, code, message, zoo, capsys):
     pytest.importorskip("torch")
     got, _, err = call(capsys, "train-context", *words)
     assert got == code
-    assert told in err
+    assert message in err

@@ -1,4 +1,4 @@
-"""What stands in the pages is true: pictures and commands are up to date, links lead somewhere, the site builds."""
+"""The pages are up to date: pictures, commands and tables are generated, links resolve, the site builds."""
 
 import importlib.util
 import re
@@ -21,22 +21,17 @@ def script(name):
     return module
 
 
-def test_the_page_of_commands_is_what_the_commands_say():
+def test_the_page_of_commands_matches_the_commands():
     written = (DOCS / "commands.md").read_text(encoding="utf-8")
     assert written == script("commands").page(), "run: python docs/commands.py"
 
 
-def test_the_readme_tells_what_the_cards_of_the_zoo_tell():
+def test_the_readme_tables_match_the_published_results_and_the_zoo():
     written = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert written == script("zoo").with_table(written), "run: python docs/zoo.py"
+    assert written == script("results").with_tables(written), "run: python docs/results.py"
 
 
-def test_the_readme_tells_what_the_published_verdict_tells():
-    written = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert written == script("results").with_table(written), "run: python docs/results.py"
-
-
-def test_pictures_are_what_their_script_draws_small_and_readable():
+def test_pictures_match_their_script_and_are_small_and_readable():
     for name, draw in script("pictures").PICTURES.items():
         file = DOCS / "pictures" / f"{name}.svg"
         text = file.read_text(encoding="utf-8")
@@ -44,32 +39,32 @@ def test_pictures_are_what_their_script_draws_small_and_readable():
         assert len(text) < 8_000
         assert "prefers-color-scheme:dark" in text
         root = xml.fromstring(text)
-        assert [node for node in root.iter() if node.tag.endswith("}text")], "text is text"
+        assert [node for node in root.iter() if node.tag.endswith("}text")], "text must stay text"
         assert root.find("{http://www.w3.org/2000/svg}title").text
         assert name in (DOCS / "concepts.md").read_text(encoding="utf-8")
 
 
-def test_the_film_can_be_made_again_and_is_small(tmp_path):
+def test_the_film_can_be_rendered_and_is_small(tmp_path):
     script("film").film(tmp_path / "blend.gif", steps=20)
     assert (tmp_path / "blend.gif").read_bytes().startswith(b"GIF89a")
     assert (DOCS / "pictures" / "blend.gif").stat().st_size < 1_000_000
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_to_files_that_are_there(page):
+def test_links_point_to_existing_files(page):
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         if not re.match(r"https?:|#", target):
             assert (page.parent / target.partition("#")[0]).exists(), f"{page.name}: {target}"
 
 
-def test_pages_are_named_in_the_contents_of_the_site():
+def test_pages_are_in_the_navigation_of_the_site():
     contents = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for page in DOCS.glob("*.md"):
         assert page.name in contents, page.name
 
 
-def test_the_site_builds_without_a_warning_and_asks_nothing_of_others(tmp_path):
+def test_the_site_builds_without_warnings_and_loads_nothing_from_other_hosts(tmp_path):
     pytest.importorskip("mkdocs")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)

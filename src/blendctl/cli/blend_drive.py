@@ -1,8 +1,9 @@
-"""Drive whole episodes for `blendctl blend`, in sight of the terminal and of a live page."""
+"""Drive whole episodes for `blendctl blend`, shown in the terminal and on a live page."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,29 +11,23 @@ if TYPE_CHECKING:
     from blendctl.blender import Blender
     from blendctl.reports.live import LiveView
 
-__all__ = ["DriveSession", "drive"]
+__all__ = ["DriveSession"]
 
 
+@dataclass(kw_only=True)
 class DriveSession:
-    """Where drives of one command are watched from; what they have in common."""
+    """Several drives on the same episodes of one world."""
 
-    def __init__(
-        self,
-        world: str,
-        names: list[str],
-        *,
-        episodes: int,
-        steps: int | None,
-        seed: int,
-        counterfactual: bool,
-    ) -> None:
-        self.world, self.names = world, names
-        self.episodes, self.steps, self.seed = episodes, steps, seed
-        self.counterfactual = counterfactual
-        self.live: LiveView | None = None
+    world: str
+    names: list[str]
+    episodes: int
+    steps: int | None
+    seed: int
+    counterfactual: bool
+    live: LiveView | None = None
 
-    def go_live(self, port: int, *, objectives: list[str]) -> str:
-        """Open the live page; give its address."""
+    def open_live_page(self, port: int, *, objectives: list[str]) -> str:
+        """Open the live page and return its address."""
         from blendctl.reports.live import LiveView
 
         self.live = LiveView(self.world, self.names, objectives=objectives, port=port)
@@ -40,43 +35,43 @@ class DriveSession:
 
     @property
     def url(self) -> str:
-        """The address of the live page, empty without one."""
+        """The address of the live page, or an empty string."""
         return "" if self.live is None else self.live.url
 
     def __enter__(self) -> DriveSession:
         return self
 
-    def __exit__(self, *what: object) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.live is not None:
             self.live.close()
 
+    def drive(self, blender: Blender, *, title: str, track: Path | None = None) -> dict[str, Any]:
+        """Drive all episodes and return the summary; `track` is the directory for poses."""
+        from blendctl.blender import run
+        from blendctl.blender.episode_stats import EpisodeStats
+        from blendctl.cli.blend_display import live_display
+        from blendctl.envs import SingleWorld
+        from blendctl.envs.catalog import short_name
+        from blendctl.envs.pose_recorder import PoseRecorder
 
-def drive(stand: DriveSession, blender: Blender, *, title: str, track: Path | None = None) -> dict[str, Any]:
-    """Drive, and give the summary; `track` is where poses go."""
-    from blendctl.blender import run
-    from blendctl.blender.episode_stats import EpisodeStats
-    from blendctl.cli.blend_display import watch
-    from blendctl.envs import SingleWorld
-    from blendctl.envs.pose_recorder import PoseRecorder
-
-    tally = EpisodeStats(blender.names)
-    with ExitStack() as stack:
-        stack.enter_context(blender)
-        world = SingleWorld(stand.world, max_episode_steps=stand.steps)
-        tracker = PoseRecorder(world, track, theta=lambda: blender.bandit.theta, live=stand.live is not None)
-        stack.callback(tracker.close)
-        total = stand.episodes * world.batch.plan.max_steps
-        hint = f"live: {stand.url}" if stand.live is not None else ""
-        show = stack.enter_context(watch(title, names=stand.names, total=total, hint=hint))
-        publish = None if stand.live is None else stand.live.follow(title, tracker)
-        for record in run(
-            tracker, blender, episodes=stand.episodes, seed=stand.seed, counterfactual=stand.counterfactual
-        ):
-            tally.add(record)
-            show(tally, record)
-            if publish is not None:
-                publish(record)
-        if stand.live is not None:
-            stand.live.catch_up()
-    whole = tally.ended
-    return tally.summary() | {"returns": tally.returns[:whole], "costs": tally.costs[:whole]}
+        stats = EpisodeStats(blender.names)
+        with ExitStack() as stack:
+            stack.enter_context(blender)
+            world = SingleWorld(short_name(self.world), max_episode_steps=self.steps)
+            tracker = PoseRecorder(world, track, theta=lambda: blender.bandit.theta, live=self.live is not None)
+            stack.callback(tracker.close)
+            total = self.episodes * world.batch.plan.max_steps
+            hint = f"live: {self.url}" if self.live is not None else ""
+            show = stack.enter_context(live_display(title, names=self.names, total=total, hint=hint))
+            publish = None if self.live is None else self.live.follow(title, tracker)
+            for record in run(
+                tracker, blender, episodes=self.episodes, seed=self.seed, counterfactual=self.counterfactual
+            ):
+                stats.add(record)
+                show(stats, record)
+                if publish is not None:
+                    publish(record)
+            if self.live is not None:
+                self.live.catch_up()
+        finished = stats.ended
+        return stats.summary() | {"returns": stats.returns[:finished], "costs": stats.costs[:finished]}

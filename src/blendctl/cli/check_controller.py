@@ -1,4 +1,4 @@
-"""`blendctl check-controller`: try a controller, and say what is wrong with it."""
+"""`blendctl check-controller`: test a controller and list its defects."""
 
 from __future__ import annotations
 
@@ -7,57 +7,45 @@ from pathlib import Path
 
 import click
 
-from blendctl.cli.completers import controllers
-from blendctl.cli.output import json_option, table_console, write_json
-from blendctl.cli.world_argument import world_option
+from blendctl.cli import completers
+from blendctl.cli import options as shared
+from blendctl.cli.output import make_table, table_console, write_json
 
 __all__ = ["check_controller"]
 
-SIGNS = {"good": "[green]good[/]", "note": "[yellow]note[/]", "bad": "[red bold]bad[/]"}
+STYLES = {"good": "[green]good[/]", "note": "[yellow]note[/]", "bad": "[red bold]bad[/]"}
 
 
 @click.command(epilog="Example: blendctl check-controller mine.py:drive --world PointGoal1")
-@click.argument("controller", shell_complete=controllers)
-@world_option(
-    "--world", default="PointGoal1", show_default=True, help="World whose observations it is tried on, or FILE.py:TASK."
-)
-@click.option("--observations", "count", type=click.IntRange(1), default=200, show_default=True, help="How many.")
+@click.argument("controller", shell_complete=completers.controllers)
 @click.option(
-    "--deadline",
-    type=click.FloatRange(0, min_open=True),
-    default=0.01,
-    show_default=True,
-    help="Seconds per action.",
+    "--world", default="PointGoal1", shell_complete=completers.worlds, help="World that supplies the observations."
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the trial.")
-@json_option("the findings")
+@shared.number_option("--observations", "Number of observations.", default=200)
+@click.option("--deadline", type=click.FloatRange(0, min_open=True), default=0.01, help="Seconds per action.")
+@shared.seed_option()
+@shared.json_option("the results")
 def check_controller(
-    controller: str, world: str, count: int, deadline: float, seed: int, json_file: Path | None
+    controller: str, world: str, observations: int, deadline: float, seed: int, json_file: Path | None
 ) -> None:
-    """Try CONTROLLER on observations of a world: shapes, determinism, latency, exceptions.
+    """Test CONTROLLER on observations of a world: shapes, determinism, latency, exceptions.
 
-    Exits with 1 if something is bad; a note is worth knowing, and no fault.
+    The exit code is 1 if a check is bad. A note is information, not a failure.
     """
-    from rich.table import Table
-
     from blendctl.controllers import controller_check
     from blendctl.controllers.resolve import open_controller
 
-    observations, action_size = controller_check.world_observations(world, count, seed=seed)
-    findings = controller_check.check_controller(
-        open_controller(controller, world=world),
-        observations,
-        action_size=action_size,
-        deadline=deadline,
-        seed=seed,
+    inputs, action_size = controller_check.world_observations(world, observations, seed=seed)
+    results = controller_check.check_controller(
+        open_controller(controller, world=world), inputs, action_size=action_size, deadline=deadline, seed=seed
     )
-    table = Table("check", "", "found", title=f"{controller} on {count} observations of {world}")
-    for finding in findings:
-        table.add_row(finding.check, SIGNS[finding.verdict], finding.message)
+    table = make_table("check", "", "result", left=3, title=f"{controller} on {observations} observations of {world}")
+    for result in results:
+        table.add_row(result.check, STYLES[result.verdict], result.words)
     console = table_console(json_file)
     console.print(table)
-    write_json(json_file, [asdict(finding) for finding in findings])
-    bad = sum(finding.verdict == "bad" for finding in findings)
-    console.print(f"{bad} of {len(findings)} checks failed" if bad else "it can drive")
+    write_json(json_file, [asdict(result) for result in results])
+    bad = sum(result.verdict == "bad" for result in results)
+    console.print(f"{bad} of {len(results)} checks failed" if bad else "no check failed: it can drive")
     if bad:
         raise SystemExit(1)

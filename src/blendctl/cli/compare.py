@@ -1,9 +1,8 @@
-"""`blendctl compare`: every way to drive with two controllers, on the same episodes, in one scatter and one table."""
+"""`blendctl compare`: compare methods that switch between two controllers, on the same episodes."""
 
 from __future__ import annotations
 
 import io
-import json
 import time
 from contextlib import closing
 from dataclasses import replace
@@ -12,15 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from blendctl.cli import completers
-from blendctl.cli.engine_options import engine_options, tell_changes, tell_damaged
-from blendctl.cli.invocation import command_as_typed
-from blendctl.cli.multi_option import ManyValues
-from blendctl.cli.output import json_option, progress_bar, table_console, write_json
-from blendctl.cli.world_argument import world_argument
+from blendctl.cli import options as shared
+from blendctl.cli.invocation import typed_command
+from blendctl.cli.multi_option import MultiValueCommand
+from blendctl.cli.output import json_bytes, make_table, mean_cells, optional, table_console, write_json
+from blendctl.cli.unit_runs import say_how_to_resume, unit_progress, warn_changed_versions, warn_damaged_units
 from blendctl.errors import BlendctlError, InputError, StateError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from blendctl.experiments.compare import Comparison
     from blendctl.experiments.engines import FinishedUnit
     from blendctl.experiments.store import Store
@@ -29,7 +29,7 @@ __all__ = ["compare"]
 
 
 def _list_methods(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    """Print every method with its parameters, and stop."""
+    """Print every method with its parameters and exit."""
     if not value or ctx.resilient_parsing:
         return
     from blendctl.switches.methods import METHODS
@@ -43,42 +43,36 @@ def _list_methods(ctx: click.Context, param: click.Parameter, value: bool) -> No
 
 
 @click.command(
-    cls=ManyValues,
+    cls=MultiValueCommand,
     epilog="Example: blendctl compare PointGoal1 --methods paper random simplex ceiling --out out/compare.  "
     "All methods with their parameters: blendctl compare --list",
 )
-@world_argument
-@click.option("--methods", multiple=True, metavar="NAME...", help="What to compare.  [all; see --list]")
+@shared.world_argument
+@click.option("--methods", multiple=True, metavar="NAME...", help="Methods to compare.  [all; see --list]")
+@shared.controllers_option("The two controllers: zoo names, files, addresses.  [the paper's pair]")
+@shared.number_option("--episodes", "Episodes per method.", default=30)
+@shared.seed_option(1_000_000, per_episode=True)
+@shared.number_option("--steps", "Maximum steps per episode.  [the world's limit]")
 @click.option(
-    "--controllers", multiple=True, metavar="PERFORMANT SAFE", shell_complete=completers.controllers,
-    help="The two controllers: zoo names, files, addresses.  [the paper's pair]",
+    "--set", "assignments", multiple=True, metavar="METHOD.NAME=VALUE",
+    help="Value of a parameter; several values, separated by commas, are swept: ceiling.horizon=30,60",
 )  # fmt: skip
-@click.option("--episodes", type=click.IntRange(1), default=30, show_default=True, help="Episodes per method.")
-@click.option("--seed", type=click.IntRange(0), default=1_000_000, show_default=True, help="Episode i has seed + i.")
-@click.option("--steps", type=click.IntRange(1), help="Shorten the episodes.  [the world's own]")
+@shared.out_option("Directory for table, figure and units; an interrupted run resumes there.", default="out/compare")
+@shared.engine_options
 @click.option(
-    "--set", "values", multiple=True, metavar="METHOD.NAME=VALUE",
-    help="Another value of a parameter; several, with commas, are swept: ceiling.horizon=30,60",
-)  # fmt: skip
-@click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("out/compare"), show_default=True,
-    help="Where table, figure and units go; a run that was stopped goes on there.",
-)  # fmt: skip
-@engine_options
-@click.option(
-    "--judge-every", type=click.IntRange(0), default=10, show_default=True,
+    "--judge-every", type=click.IntRange(0), default=10,
     help="Control steps between two choices that are judged correct or not; 0 judges none.",
 )  # fmt: skip
 @click.option(
     "--list", is_flag=True, is_eager=True, expose_value=False, callback=_list_methods,
     help="List the methods with their parameters.",
 )  # fmt: skip
-@json_option("the standings")
+@shared.json_option("the scores")
 def compare(
     world: str,
     methods: tuple[str, ...],
     controllers: tuple[str, ...],
-    values: tuple[str, ...],
+    assignments: tuple[str, ...],
     out: Path,
     engine: str,
     workers: int | None,
@@ -86,10 +80,10 @@ def compare(
     json_file: Path | None,
     **options: Any,
 ) -> None:
-    """Compare ways to drive WORLD with a performant and a safe controller, on the same episodes.
+    """Compare methods that switch between a performant and a safe controller in WORLD, on the same episodes.
 
-    Each method gets a corner score: 0 is what mixing the two controllers by chance brings, 1 would be the return of the
-    performant with the cost of the safe one.
+    Each method has a corner score: 0 is random mixing of the two controllers, 1 is the return of the performant one at
+    the cost of the safe one.
     """
     from blendctl.experiments.compare import Comparison
     from blendctl.experiments.engines import make_engine
@@ -98,111 +92,92 @@ def compare(
     from blendctl.experiments.store import Store
     from blendctl.switches.methods import METHODS, find_method
 
-    make_engine(engine, workers=workers, address=address)  # refuses before anything is written
+    # Raise for wrong names before anything is written.
+    make_engine(engine, workers=workers, address=address)
     for name in methods:
         find_method(name)
-    place, pair = pair_of(world, controllers)
-    plan = Comparison(place, pair, methods or tuple(METHODS), values=_values(values), **options)
-    plan = _served(plan, asked=methods)
-    command = command_as_typed(click.get_current_context())
+    world_name, pair = pair_of(world, controllers)
+    plan = Comparison(world_name, pair, methods or tuple(METHODS), values=_parse_values(assignments), **options)
+    plan = _without_unsupported(plan, requested=methods)
+    command = typed_command()
     store = Store(out, "compare", identity=plan.identity, command=command)
-    tell_changes(store)
+    warn_changed_versions(store)
     started = time.perf_counter()
     done, failure = _run(plan, store, engine=engine, workers=workers, address=address)
     store.note(seconds=round(time.perf_counter() - started, 1))
-    whole = plan.finished(done)  # all of it, unless something failed
     if isinstance(failure, KeyboardInterrupt):
-        click.echo(
-            f"stopped; what is finished is in {out}, and the same command goes on from there:\n  {command}",
-            err=True,
-        )
-    if whole is None:
+        say_how_to_resume(out, command)
+    finished = plan.finished(done)  # the plan without methods that did not finish
+    if finished is None:
         assert failure is not None
         raise failure
-    table = whole.rows(whole.pieces(), done)
-    told = standings(whole, table)
-    _write(store, mark_shown(whole, table), told)
-    tell_damaged(store)
+    table = finished.rows(finished.pieces(), done)
+    scores = standings(finished, table)
+    _write(store, mark_shown(finished, table), scores)
+    warn_damaged_units(store)
     if isinstance(failure, KeyboardInterrupt):
         raise failure
-    table_console(json_file).print(_table(told))
-    if told["corner"]["reason"] is not None:
-        click.echo(told["corner"]["reason"], err=True)
-    click.echo(f"wrote compare.parquet, .json, .png, .svg and .pdf in {out}", err=json_file == Path("-"))
-    write_json(json_file, told)
+    console = table_console(json_file)
+    console.print(_table(scores))
+    if scores["corner"]["reason"] is not None:
+        click.echo(scores["corner"]["reason"], err=True)
+    console.print(f"wrote compare.parquet, .json, .png, .svg and .pdf in {out}", markup=False, soft_wrap=True)
+    write_json(json_file, scores)
     if failure is not None:
         raise failure
 
 
-def _served(plan: Comparison, *, asked: tuple[str, ...]) -> Comparison:
-    """Leave out the methods that the controllers cannot serve, with a note; refuse if they were asked for by name."""
+def _without_unsupported(plan: Comparison, *, requested: tuple[str, ...]) -> Comparison:
+    """Drop the methods that the controllers do not support; raise if one was requested by name."""
     from blendctl.controllers import open_controller
     from blendctl.switches.requirements import missing_requirement
 
-    team = [open_controller(spec, world=plan.world) for spec in plan.controllers]
-    kept = []
+    pair = [open_controller(spec, world=plan.world) for spec in plan.controllers]
+    supported = []
     for name, method in plan.table_of_methods().items():
-        words = missing_requirement(method, team)
-        if words is None:
-            kept.append(name)
-        elif name in asked or name in plan.values:
-            raise InputError(f"the method {name} needs {words}; leave it out, or use other controllers")
+        requirement = missing_requirement(method, pair)
+        if requirement is None:
+            supported.append(name)
+        elif name in requested or name in plan.values:
+            raise InputError(f"the method {name} needs {requirement}; leave it out, or use other controllers")
         else:
-            click.echo(f"left out: {name}, which needs {words}", err=True)
-    return replace(plan, methods=tuple(kept))
+            click.echo(f"left out: {name}, which needs {requirement}", err=True)
+    return replace(plan, methods=tuple(supported))
 
 
-def _values(assignments: tuple[str, ...]) -> dict[str, dict[str, str]]:
-    """Read METHOD.NAME=VALUE."""
-    found: dict[str, dict[str, str]] = {}
+def _parse_values(assignments: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    """Parse METHOD.NAME=VALUE."""
+    values: dict[str, dict[str, str]] = {}
     for text in assignments:
-        where, equals, value = text.partition("=")
-        method, dot, name = where.partition(".")
+        target, equals, value = text.partition("=")
+        method, dot, name = target.partition(".")
         if not (equals and dot and method and name and value):
             raise InputError(f"--set takes METHOD.NAME=VALUE, such as ceiling.samples=5, actually: {text!r}")
-        found.setdefault(method, {})[name] = value
-    return found
+        values.setdefault(method, {})[name] = value
+    return values
 
 
 def _run(
-    plan: Comparison, store: Store, **where: Any
-) -> tuple[list[FinishedUnit], BlendctlError | KeyboardInterrupt | None]:
-    """Run what is not done yet, with a bar on the terminal; give what is finished, and what stopped the rest."""
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-
+    plan: Comparison, store: Store, **engine_settings: Any
+) -> tuple[list[Finished], BlendctlError | KeyboardInterrupt | None]:
+    """Run the missing units with a progress bar; return the finished ones and the error that stopped the rest."""
     from blendctl.experiments.engines import UnitsFailed, run_units
 
-    pieces = plan.pieces()
-    names = {piece.unit.key: piece.method for piece in pieces}
-    running: dict[str, None] = {}
-    columns = (TextColumn("{task.description:<40.40}"), BarColumn(bar_width=16))
-    with progress_bar(*columns, MofNCompleteColumn(), TimeElapsedColumn()) as progress:
-        bar = progress.add_task("starting", total=len(names))
-
-        def hear(event: Any) -> None:
-            key = event.unit.key
-            if event.state == "started":
-                running[key] = None
-            else:
-                running.pop(key, None)
-            if event.state in ("lost", "failed"):
-                told = f"a unit of {names[key]} was {event.state}: {event.message}"
-                progress.console.print(told, highlight=False, soft_wrap=True)
-            words = ", ".join(dict.fromkeys(names[k] for k in running)) or "done"
-            progress.update(bar, completed=event.done, total=event.total, description=words)
-
-        units = [piece.unit for piece in pieces]
-        done: list[FinishedUnit] = []
+    units = plan.pieces()
+    done: list[Finished] = []
+    with unit_progress({entry.unit.key: entry.method for entry in units}) as progress:
         try:
-            with closing(run_units(units, store=store, progress=hear, **where)) as stream:
-                for one in stream:
-                    done.append(one)  # noqa: PERF402  # those that came before an error stay
+            with closing(
+                run_units([entry.unit for entry in units], store=store, progress=progress, **engine_settings)
+            ) as stream:
+                for finished in stream:
+                    done.append(finished)  # noqa: PERF402  # units that finish before an error are kept
         except (UnitsFailed, StateError, KeyboardInterrupt) as error:
             return done, error
     return done, None
 
 
-def _write(store: Store, table: Any, told: dict[str, Any]) -> None:
+def _write(store: Store, table: Any, scores: dict[str, Any]) -> None:
     import pyarrow.parquet as pq
 
     from blendctl.reports.scatter import draw_scatter, figure_bytes
@@ -210,44 +185,29 @@ def _write(store: Store, table: Any, told: dict[str, Any]) -> None:
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd")
     store.write("compare.parquet", sink.getvalue())
-    store.write("compare.json", (json.dumps(told, indent=2) + "\n").encode())
-    figure = draw_scatter(told)
+    store.write("compare.json", json_bytes(scores))
+    figure = draw_scatter(scores)
     for kind in ("png", "svg", "pdf"):
         store.write(f"compare.{kind}", figure_bytes(figure, kind))
 
 
-def _table(told: dict[str, Any]) -> Any:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    title = f"{told['world']}, {told['episodes']} episodes from seed {told['seed']}"
-    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for column in ("", "return", "±", "cost", "±", "share", "correct", "score", "95%"):
-        table.add_column(column, justify="right" if column else "left", no_wrap=True)
-    table.caption = (
-        "means with 95% intervals; share: of the performant controller; correct: choices that no other "
+def _table(scores: dict[str, Any]) -> Table:
+    table = make_table(
+        "", "return", "±", "cost", "±", "share", "correct", "score", "95%",
+        title=f"{scores['world']}, {scores['episodes']} episodes from seed {scores['seed']}",
+        caption="means with 95% intervals; share: of the performant controller; correct: choices that no other "
         "controller's next step dominates; score: 0 on the mixing line, 1 at the corner; *: best setting of a sweep, "
-        f"chosen {'on other episodes' if told['episodes'] > 1 else 'on the same episode'}"
-    )
-    for name, row in told["methods"].items():
+        f"chosen {'on other episodes' if scores['episodes'] > 1 else 'on the same episode'}",
+    )  # fmt: skip
+    for name, row in scores["methods"].items():
+        interval = row["corner_score_ci95"]
         table.add_row(
             name + ("" if row["choice"] == "fixed" else "*"),
-            f"{row['return_mean']:.2f}",
-            _half(row["return_ci95"], 2),
-            f"{row['cost_mean']:.1f}",
-            _half(row["cost_ci95"], 1),
+            *mean_cells(row),
             f"{100 * row['share_mean']:.0f}%",
-            "" if row["correct_ratio"] is None else f"{100 * row['correct_ratio']:.1f}%",
-            "" if row["corner_score"] is None else f"{row['corner_score']:+.2f}",
-            _span(row["corner_score_ci95"]),
+            optional(row["correct_ratio"], ".1%"),
+            optional(row["corner_score"], "+.2f"),
+            "" if interval is None else f"{interval[0]:+.2f} {interval[1]:+.2f}",
             style="bold" if name in ("paper", "ceiling") else None,
         )
     return table
-
-
-def _half(span: list[float] | None, digits: int) -> str:
-    return "" if span is None else f"{(span[1] - span[0]) / 2:.{digits}f}"
-
-
-def _span(span: list[float] | None) -> str:
-    return "" if span is None else f"{span[0]:+.2f} {span[1]:+.2f}"

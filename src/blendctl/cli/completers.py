@@ -1,71 +1,70 @@
-"""What the shell offers at Tab: worlds, controllers, rules, features, by what has been typed so far."""
+"""Shell completion of worlds, controllers, decision rules, features and algorithms."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import click
 from click.shell_completion import CompletionItem
 
-__all__ = ["worlds", "controllers", "zoo_controllers", "players", "rules", "features", "algorithms"]
+__all__ = ["worlds", "controllers", "zoo_controllers", "controllers_or_random", "rules", "features", "algorithms"]
+
+Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def _starting(incomplete: str, names: Iterable[str], *, files: bool = False) -> list[CompletionItem]:
-    """Offer the names that begin so; files where none does, and they may be meant."""
-    found = [CompletionItem(name) for name in names if name.lower().startswith(incomplete.lower())]
-    return found or ([CompletionItem(incomplete, type="file")] if files else [])
+def _completer(names: Callable[[click.Context], Iterable[str]], *, files: bool = False) -> Completer:
+    """Make a completer that suggests names by prefix; with `files`, file names if no name matches."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        matches = [CompletionItem(name) for name in names(ctx) if name.lower().startswith(incomplete.lower())]
+        return matches or ([CompletionItem(incomplete, type="file")] if files else [])
+
+    return complete
 
 
-def worlds(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer the worlds; a file of one's own may be meant too."""
+# The imports stay inside the functions: completion must be fast.
+def _world_names(ctx: click.Context) -> Iterable[str]:
     from blendctl.envs.catalog import NAMES
 
-    return _starting(incomplete, NAMES, files=True)
+    return NAMES
 
 
-def _fitting(ctx: click.Context) -> list[str]:
-    """List the zoo, that of the command's world first, if one has been typed."""
+def _zoo_names(ctx: click.Context) -> list[str]:
+    """Return the zoo's names, those of the world typed so far first."""
     from blendctl.controllers.zoo import zoo_names
 
     world = str(ctx.params.get("world") or "")
     return sorted(zoo_names(), key=lambda name: not name.startswith(f"{world}/"))
 
 
-def zoo_controllers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer the trained controllers that ship, then files."""
-    return _starting(incomplete, _fitting(ctx), files=True)
-
-
-def controllers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer trained and classical controllers, then files."""
+def _controller_names(ctx: click.Context) -> list[str]:
     from blendctl.controllers.classical import CLASSICAL
 
-    return _starting(incomplete, [*_fitting(ctx), *CLASSICAL], files=True)
+    return [*_zoo_names(ctx), *CLASSICAL]
 
 
-def players(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer what `play` takes: random, trained and classical controllers, then files."""
-    from blendctl.controllers.classical import CLASSICAL
-
-    return _starting(incomplete, ["random", *_fitting(ctx), *CLASSICAL], files=True)
-
-
-def rules(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer the decision rules."""
+def _rule_names(ctx: click.Context) -> Iterable[str]:
     from blendctl.bandit.rules import RULES
 
-    return _starting(incomplete, RULES)
+    return RULES
 
 
-def features(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer the contexts that have names."""
+def _feature_names(ctx: click.Context) -> Iterable[str]:
     from blendctl.features.registry import NAMES
 
-    return _starting(incomplete, NAMES)
+    return NAMES
 
 
-def algorithms(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer the training algorithms."""
+def _algorithm_names(ctx: click.Context) -> Iterable[str]:
     from blendctl.training.config import ALGORITHMS
 
-    return _starting(incomplete, ALGORITHMS)
+    return ALGORITHMS
+
+
+worlds = _completer(_world_names, files=True)
+zoo_controllers = _completer(_zoo_names, files=True)
+controllers = _completer(_controller_names, files=True)
+controllers_or_random = _completer(lambda ctx: ["random", *_controller_names(ctx)], files=True)
+rules = _completer(_rule_names)
+features = _completer(_feature_names)
+algorithms = _completer(_algorithm_names)

@@ -1,4 +1,4 @@
-"""`blendctl completion`: the script that teaches a shell blendctl's commands, worlds and controllers."""
+"""`blendctl completion`: print the shell script that completes commands, worlds and controllers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from click.shell_completion import get_completion_class
 
 __all__ = ["completion"]
 
-VARIABLE = "_BLENDCTL_COMPLETE"  # what the script sets when it asks; click answers
+VARIABLE = "_BLENDCTL_COMPLETE"  # environment variable through which the script calls click
 
-
-HELP = """Print the script that completes blendctl's words at Tab in SHELL.
+# Not a docstring: click keeps the line breaks after \b.
+HELP = """Print the script that completes blendctl's commands, worlds and controllers in SHELL.
 
 \b
 bash   eval "$(blendctl completion bash)"       in ~/.bashrc
@@ -22,7 +22,7 @@ fish   blendctl completion fish > ~/.config/fish/completions/blendctl.fish
 @click.command(help=HELP, epilog="Example: blendctl completion bash")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print the script; what the help says stands in HELP, with its line breaks."""
+    """Print the completion script of a shell."""
     from blendctl.cli import command_line
 
     kind = get_completion_class(shell)

@@ -1,4 +1,4 @@
-"""`blendctl conformance`: our worlds against recordings of the reference."""
+"""`blendctl conformance`: check the worlds against recordings of the reference."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from blendctl.cli.output import json_option, progress_bar, table_console, write_json
+from blendctl.cli.options import json_option
+from blendctl.cli.output import make_table, progress_bar, table_console, write_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,22 +19,19 @@ if TYPE_CHECKING:
 
 @click.command(epilog="Example: blendctl conformance recordings --json out/conformance.json")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR")
-@json_option("every figure")
+@json_option("all differences")
 def conformance(folder: Path, json_file: Path | None) -> None:
-    """Check our worlds against the recordings in DIR, step by step.
+    """Check the worlds against the recordings in DIR, step by step.
 
-    Logic: from the recorded state after a step, lidar, reward, costs, goal and timer must follow exactly. Strict and
-    loose: from the state before it, one step of our physics is compared; loose are the steps whose
-    contacts newer versions of MuJoCo compute differently. The exit code is 1 if a world exceeds its limits.
+    Logic: lidar, reward, costs, goal and timer computed from the recorded state after a step must be equal. Strict and
+    loose: one physics step from the recorded state before it is compared; loose steps have contacts that newer
+    versions of MuJoCo compute differently. The exit code is 1 if a world exceeds its limits.
     """
-    from rich.console import Console
-
     from blendctl.envs import world_id
     from blendctl.envs.conformance import compare
     from blendctl.envs.recordings import find_recordings, load_recording
 
     paths = find_recordings(folder)
-    messages = Console(stderr=True)
     reports = []
     with progress_bar() as progress:
         task = progress.add_task("compiling", total=len(paths))
@@ -45,38 +43,33 @@ def conformance(folder: Path, json_file: Path | None) -> None:
     write_json(json_file, {"worlds": {world_id(report.name): report.as_json() for report in reports}})
     failures = [f"{report.name}: {failure}" for report in reports for failure in report.failures()]
     for failure in failures:
-        messages.print(failure)
+        click.echo(failure, err=True)
     if failures:
         sys.exit(1)
 
 
 def _table(reports: list[Report]) -> Table:
-    from rich.table import Table
-
     logic, strict, loose = (sum(getattr(r, part).steps for r in reports) for part in ("logic", "strict", "loose"))
-    table = Table(
+    table = make_table(
+        "world", "layouts", "lidar", "reward", "qpos", "qvel", "obs", "loose", "flags", "",
         title="largest differences from the reference, one step at a time",
         caption=f"{logic:,} steps of logic (lidar, reward), {strict:,} strict and {loose:,} loose steps (p99 of qpos)",
-        box=None,
-        padding=(0, 2, 0, 0),
-    )
-    for column in ("world", "layouts", "lidar", "reward", "qpos", "qvel", "obs", "loose", "flags", ""):
-        table.add_column(column, justify="left" if column == "world" else "right", no_wrap=True)
+    )  # fmt: skip
     for r in reports:
         table.add_row(
             r.name,
             f"{r.layouts - r.layout_mismatch}/{r.layouts}",
-            _short(r.logic.lidar_max),
-            _short(r.logic.reward_max),
-            _short(r.strict.qpos_max),
-            _short(r.strict.qvel_max),
-            _short(r.strict.obs_max),
-            _short(r.loose.qpos_p99),
+            _scientific(r.logic.lidar_max),
+            _scientific(r.logic.reward_max),
+            _scientific(r.strict.qpos_max),
+            _scientific(r.strict.qvel_max),
+            _scientific(r.strict.obs_max),
+            _scientific(r.loose.qpos_p99),
             f"{r.loose.cost_mismatch + r.loose.goal_mismatch}",
             "[red]differs[/red]" if r.failures() else "[green]ok[/green]",
         )
     return table
 
 
-def _short(difference: float) -> str:
+def _scientific(difference: float) -> str:
     return f"{difference:.0e}" if difference else "0"

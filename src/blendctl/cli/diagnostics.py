@@ -1,4 +1,4 @@
-"""Find out what is installed, what is missing, and whether what is there works."""
+"""Find out which packages are installed and whether they work."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from blendctl._version import __version__
-from blendctl.cli.smoke_checks import EXIT_UNAVAILABLE, TRIALS, Trial
+from blendctl.cli.smoke_checks import CHECKS, EXIT_UNAVAILABLE, SmokeCheck
 
-__all__ = ["Part", "Diagnosis", "Verdict", "installed_parts", "try_everything", "machine"]
+__all__ = ["Dependency", "Diagnosis", "Verdict", "find_dependencies", "run_checks", "describe_machine"]
 
-PATIENCE = 180.0  # s; the first compilation of everything on a slow machine takes half a minute
-EXTRAS = {  # extra -> what it is for; extras for developers are left out
+TIMEOUT = 180.0  # s; the first compilation takes half a minute on a slow machine
+EXTRAS = {  # extra -> purpose; without the extras for developers
     "train": "training",
     "ray": "more than one machine",
     "onnx": "ONNX controllers",
@@ -30,41 +30,41 @@ Verdict = Literal["works", "broken", "missing", "skipped"]
 
 
 @dataclass(frozen=True)
-class Part:
+class Dependency:
     """A package that blendctl uses."""
 
     package: str
-    version: str | None  # installed, None if it is missing
-    wanted: str  # such as ">=2.0"
-    extra: str | None  # that brings it, None if blendctl cannot do without
+    version: str | None  # installed version, None if missing
+    wanted: str  # version specifier such as ">=2.0"
+    extra: str | None  # extra that installs it, None if required
 
     @property
-    def fit(self) -> bool:
-        """Whether it is there, in a version that blendctl can use."""
+    def usable(self) -> bool:
+        """Whether it is installed in a supported version."""
         from packaging.specifiers import SpecifierSet
 
         return self.version is not None and SpecifierSet(self.wanted).contains(self.version, prereleases=True)
 
     @property
     def command(self) -> str:
-        """What installs it."""
+        """The command that installs it."""
         return 'pip install "blendctl' + (f'[{self.extra}]"' if self.extra else '"')
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What came of a trial."""
+    """Result of a smoke check."""
 
-    trial: str
+    check: str
     verdict: Verdict
-    words: str
+    message: str
     seconds: float
-    command: str | None = None  # that would help
+    command: str | None = None  # installs what is missing
 
 
-def installed_parts() -> list[Part]:
-    """List what blendctl declares to need, and whether it is there."""
-    parts = []
+def find_dependencies() -> list[Dependency]:
+    """List the packages that blendctl declares, with the installed versions."""
+    dependencies = []
     for line in importlib.metadata.requires("blendctl") or []:
         requirement, _, marker = line.partition(";")
         match = re.match(r"([A-Za-z0-9_.-]+)(.*)", requirement.strip())
@@ -72,8 +72,8 @@ def installed_parts() -> list[Part]:
         if match is None or (extra and extra[1] not in EXTRAS):
             continue
         name, wanted = match.groups()
-        parts.append(Part(name, _version(name), wanted.strip(), extra[1] if extra else None))
-    return parts
+        dependencies.append(Dependency(name, _version(name), wanted.strip(), extra[1] if extra else None))
+    return dependencies
 
 
 def _version(package: str) -> str | None:
@@ -83,48 +83,45 @@ def _version(package: str) -> str | None:
         return None
 
 
-def try_everything(parts: list[Part], *, quick: bool = False) -> Iterator[Diagnosis]:
-    """Run every trial whose package is installed, each in a process of its own."""
-    by_name = {part.package: part for part in parts}
-    for trial in TRIALS.values():
-        part = by_name.get(trial.package)
-        if part is not None and part.version is None:
-            needed = f"{part.package} is not installed"
-            told = f"{needed}; it is for {EXTRAS[part.extra]}" if part.extra else needed
-            yield Diagnosis(trial.name, "missing", told, 0.0, part.command)
-        elif quick and trial.slow:
-            yield Diagnosis(trial.name, "skipped", "slow; run without --quick to try it", 0.0)
+def run_checks(dependencies: list[Dependency], *, quick: bool = False) -> Iterator[Diagnosis]:
+    """Run the smoke checks whose packages are installed, each in its own process."""
+    by_name = {dependency.package: dependency for dependency in dependencies}
+    for check in CHECKS.values():
+        dependency = by_name.get(check.package)
+        if dependency is not None and dependency.version is None:
+            purpose = f"; needed for {EXTRAS[dependency.extra]}" if dependency.extra else ""
+            message = f"{dependency.package} is not installed{purpose}"
+            yield Diagnosis(check.name, "missing", message, 0.0, dependency.command)
+        elif quick and check.slow:
+            yield Diagnosis(check.name, "skipped", "slow; run without --quick", 0.0)
         else:
-            yield _try(trial)
+            yield _run_check(check)
 
 
-def _try(trial: Trial) -> Diagnosis:
-    command = [sys.executable, "-W", "ignore", "-m", "blendctl.cli.smoke_checks", trial.name]
+def _run_check(check: SmokeCheck) -> Diagnosis:
+    command = [sys.executable, "-W", "ignore", "-m", "blendctl.cli.smoke_checks", check.name]
     started = time.perf_counter()
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
     ) as child:
         try:
-            out, err = child.communicate(timeout=PATIENCE)
+            out, err = child.communicate(timeout=TIMEOUT)
         except subprocess.TimeoutExpired:
             child.kill()
             child.communicate()
-            return Diagnosis(trial.name, "broken", f"no answer within {PATIENCE:.0f} s", PATIENCE)
-        except BaseException:  # Ctrl-C: leave nothing behind
+            return Diagnosis(check.name, "broken", f"no answer within {TIMEOUT:.0f} s", TIMEOUT)
+        except BaseException:  # Ctrl-C: do not leave the process behind
             child.terminate()
             raise
     seconds = round(time.perf_counter() - started, 2)
     lines = (out.strip() or err.strip()).splitlines()
-    words = lines[-1].strip() if lines else ""
-    if child.returncode == 0:
-        return Diagnosis(trial.name, "works", words, seconds)
-    if child.returncode == EXIT_UNAVAILABLE:
-        return Diagnosis(trial.name, "missing", words, seconds)
-    return Diagnosis(trial.name, "broken", words or f"its process ended with code {child.returncode}", seconds)
+    message = lines[-1].strip() if lines else f"the process exited with code {child.returncode}"
+    verdicts: dict[int, Verdict] = {0: "works", EXIT_UNAVAILABLE: "missing"}
+    return Diagnosis(check.name, verdicts.get(child.returncode, "broken"), message, seconds)
 
 
-def machine() -> dict[str, str | int]:
-    """Say what this runs on."""
+def describe_machine() -> dict[str, str | int]:
+    """Return versions, platform and number of cores."""
     return {
         "blendctl": __version__,
         "python": platform.python_version(),

@@ -1,21 +1,18 @@
-"""`blendctl doctor`: what is installed, what is missing, which command brings it, and whether it works."""
+"""`blendctl doctor`: check the installation."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from blendctl.cli.output import json_option, progress_bar, table_console, write_json
-
-if TYPE_CHECKING:
-    from blendctl.cli.diagnostics import Diagnosis, Part
+from blendctl.cli.options import json_option
+from blendctl.cli.output import make_table, progress_bar, table_console, write_json
 
 __all__ = ["doctor"]
 
-SIGNS = {
+STYLES = {
     "works": "[green]works[/]",
     "missing": "[yellow]missing[/]",
     "skipped": "[dim]skipped[/]",
@@ -24,67 +21,55 @@ SIGNS = {
 
 
 @click.command(epilog="Example: blendctl doctor --json out/doctor.json")
-@click.option("--quick", is_flag=True, help="Leave the slow trials out: Ray, OpenGL, stable-baselines3.")
-@json_option("everything found")
+@click.option("--quick", is_flag=True, help="Skip the slow checks: Ray, OpenGL, stable-baselines3.")
+@json_option("all results")
 def doctor(quick: bool, json_file: Path | None) -> None:
-    """Say what is installed, what is missing and which command brings it, and try whether it works.
+    """Check which packages are installed and whether they work; print the commands that install the missing ones.
 
-    Exits with 1 if something is broken, or blendctl cannot do without something that is missing; a missing extra is
-    no fault.
+    The exit code is 1 if something is broken or a required package is missing. A missing extra is not an error.
     """
-    from blendctl.cli.diagnostics import installed_parts, machine, try_everything
-    from blendctl.cli.smoke_checks import TRIALS
+    from rich.markup import escape
 
-    here = machine()
-    parts = installed_parts()
+    from blendctl.cli.diagnostics import describe_machine, find_dependencies, run_checks
+    from blendctl.cli.smoke_checks import CHECKS
+
+    machine = describe_machine()
+    dependencies = find_dependencies()
     console = table_console(json_file)
-    findings = []
-    with progress_bar() as progress:
-        bar = progress.add_task(f"trying {next(iter(TRIALS))}", total=len(TRIALS))
-        names = list(TRIALS)
-        for finding in try_everything(parts, quick=quick):
-            findings.append(finding)
-            following = names[min(len(findings), len(names) - 1)]
-            progress.update(bar, advance=1, description=f"trying {following}")
-    console.print(
-        f"blendctl {here['blendctl']} on Python {here['python']}, {here['platform']}, {here['cores']} cores",
-        soft_wrap=True,
+    names = list(CHECKS)
+    table = make_table("check", "", "result", left=3)
+    results = []
+    with progress_bar(counted=True) as progress:
+        bar = progress.add_task(f"checking {names[0]}", total=len(names))
+        for result in run_checks(dependencies, quick=quick):
+            results.append(result)
+            table.add_row(result.check, STYLES[result.verdict], escape(result.message))
+            upcoming = names[min(len(results), len(names) - 1)]
+            progress.update(bar, advance=1, description=f"checking {upcoming}")
+    lines = [
+        "blendctl {blendctl} on Python {python}, {platform}, {cores} cores".format(**machine),
+        "installed: " + ", ".join(f"{d.package} {d.version}" for d in dependencies if d.version is not None),
+    ]
+    for line in lines:
+        console.print(line, soft_wrap=True)
+    console.print(table)
+    unusable = [d for d in dependencies if not d.usable and (d.extra is None or d.version is not None)]
+    for dependency in unusable:
+        if dependency.version is not None:
+            version = f"{dependency.package} {dependency.version} is not {dependency.wanted}"
+            console.print(f"{version}:  {dependency.command} --upgrade", markup=False)
+    for command in dict.fromkeys(result.command for result in results if result.command):
+        console.print(f"to install what is missing:  {command}", markup=False, soft_wrap=True)
+    faults = [d.package for d in unusable] + [result.check for result in results if result.verdict == "broken"]
+    console.print(f"not working: {', '.join(faults)}" if faults else "everything that is installed works")
+    write_json(
+        json_file,
+        {
+            "ok": not faults,
+            "machine": machine,
+            "dependencies": [asdict(d) | {"usable": d.usable, "command": d.command} for d in dependencies],
+            "checks": [asdict(result) for result in results],
+        },
     )
-    console.print(_parts_line(parts), soft_wrap=True)
-    console.print(_table(findings))
-    faults = [p.package for p in parts if not p.fit and (p.extra is None or p.version is not None)]
-    for part in parts:
-        if part.version is not None and not part.fit:
-            console.print(
-                f"{part.package} {part.version} is not {part.wanted}:  {part.command} --upgrade", markup=False
-            )
-    faults += [finding.trial for finding in findings if finding.verdict == "broken"]
-    for command in dict.fromkeys(finding.command for finding in findings if finding.command):
-        console.print(f"to add what is missing:  {command}", markup=False, soft_wrap=True)
-    console.print(f"not well: {', '.join(faults)}" if faults else "all that is installed works")
-    found: dict[str, Any] = {
-        "ok": not faults,
-        "machine": here,
-        "parts": [asdict(part) | {"fit": part.fit, "command": part.command} for part in parts],
-        "trials": [asdict(finding) for finding in findings],
-    }
-    write_json(json_file, found)
     if faults:
         raise SystemExit(1)
-
-
-def _parts_line(parts: list[Part]) -> str:
-    there = ", ".join(f"{part.package} {part.version}" for part in parts if part.version is not None)
-    return f"installed: {there}"
-
-
-def _table(findings: list[Diagnosis]) -> Any:
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for column in ("trial", "", "found"):
-        table.add_column(column)
-    for finding in findings:
-        table.add_row(finding.trial, SIGNS[finding.verdict], escape(finding.words))
-    return table

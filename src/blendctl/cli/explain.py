@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from blendctl.cli.output import json_option, table_console, write_json
+from blendctl.cli.options import json_option
+from blendctl.cli.output import table_console, write_json
 
 if TYPE_CHECKING:
     from blendctl.blender import Record

@@ -1,29 +1,28 @@
-"""Write down the command that is running, so that it can be given again."""
+"""Reconstruct the command line that is running."""
 
 from __future__ import annotations
 
 import shlex
-from typing import Any
 
 import click
 from click.core import ParameterSource
 
-__all__ = ["command_as_typed"]
+__all__ = ["typed_command"]
 
 
-def command_as_typed(ctx: click.Context) -> str:
-    """Give the command with every argument and option that was given, in the order in which they are declared.
+def typed_command() -> str:
+    """Return the running command with the arguments and options that the user typed, in declaration order.
 
     >>> @click.command("fly")
-    ... @click.argument("where")
+    ... @click.argument("target")
     ... @click.option("--high/--low", default=True)
     ... @click.option("--speed", type=float, default=1.0)
-    ... @click.pass_context
-    ... def fly(ctx, where, high, speed):
-    ...     print(command_as_typed(ctx))
+    ... def fly(target, high, speed):
+    ...     print(typed_command())
     >>> fly.main(["to the moon", "--low"], prog_name="fly", standalone_mode=False)
     fly 'to the moon' --low
     """
+    ctx = click.get_current_context()
     words = ctx.command_path.split()
     for param in ctx.command.params:
         name = param.name or ""
@@ -35,9 +34,5 @@ def command_as_typed(ctx: click.Context) -> str:
                 words.append(param.opts[0] if value or not param.secondary_opts else param.secondary_opts[0])
                 continue
             words.append(max(param.opts, key=len))
-        words += _words(value)
+        words += [str(part) for part in value] if isinstance(value, tuple | list) else [str(value)]
     return shlex.join(words)
-
-
-def _words(value: Any) -> list[str]:
-    return [str(part) for part in value] if isinstance(value, tuple | list) else [str(value)]

@@ -1,43 +1,44 @@
-"""Options that take several values: `--controllers A B C`, as well as `--controllers A --controllers B`."""
+"""Options that take several values: `--controllers A B C` as well as `--controllers A --controllers B`."""
 
 from __future__ import annotations
 
 import click
 from click.shell_completion import CompletionItem
 
-__all__ = ["ManyValues"]
+__all__ = ["MultiValueCommand"]
 
-OPEN = "blendctl.many.open"  # the option whose values the words so far end with
+OPEN_OPTION = "blendctl.multi_option.open"  # key in `ctx.meta`: the option that would take the next value
 
 
-class ManyValues(click.Command):
-    """A command whose `multiple` options may be followed by several values."""
+class MultiValueCommand(click.Command):
+    """A command whose `multiple` options accept several values in a row."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        several = {name for p in self.params if isinstance(p, click.Option) and p.multiple for name in p.opts}
-        spread: list[str] = []
-        current = None
+        """Repeat the flag before each value, then parse as usual."""
+        multiple = {flag for p in self.params if isinstance(p, click.Option) and p.multiple for flag in p.opts}
+        expanded: list[str] = []
+        open_option = None
         for position, word in enumerate(args):
             if word == "--":
-                spread += args[position:]
+                expanded += args[position:]
                 break
-            if word in several:
-                current, taken = word, 0
-                spread.append(word)
+            if word in multiple:
+                open_option, values = word, 0
+                expanded.append(word)
             elif word.startswith("--") or (len(word) == 2 and word.startswith("-") and not word[1].isdigit()):
-                current = None
-                spread.append(word)
-            elif current is None:
-                spread.append(word)
+                open_option = None
+                expanded.append(word)
+            elif open_option is None:
+                expanded.append(word)
             else:
-                spread += [word] if taken == 0 else [current, word]
-                taken += 1
-        ctx.meta[OPEN] = current
-        return super().parse_args(ctx, spread)
+                expanded += [word] if values == 0 else [open_option, word]
+                values += 1
+        ctx.meta[OPEN_OPTION] = open_option
+        return super().parse_args(ctx, expanded)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Go on offering values of the option that is still open."""
+        """Complete another value of the option that is still open."""
         for param in self.params:
-            if ctx.meta.get(OPEN) in param.opts and not incomplete.startswith("-"):
+            if ctx.meta.get(OPEN_OPTION) in param.opts and not incomplete.startswith("-"):
                 return param.shell_complete(ctx, incomplete)
         return super().shell_complete(ctx, incomplete)

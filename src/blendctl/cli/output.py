@@ -1,54 +1,103 @@
-"""Where a command's words go: tables to stdout, JSON to the file a script names, progress to stderr on a terminal."""
+"""Output of the commands: tables on stdout, JSON where `--json` asks for it, progress on stderr."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, ProgressColumn
+    from rich.progress import Progress
+    from rich.table import Table
 
-__all__ = ["json_option", "table_console", "write_json", "progress_bar"]
+__all__ = ["make_table", "mean_cells", "optional", "table_console", "write_json", "json_bytes", "progress_bar"]
 
-F = TypeVar("F", bound=Callable[..., Any])
 STDOUT = Path("-")
 
 
-def json_option(what: str) -> Callable[[F], F]:
-    """Give a command `--json FILE`, in which `-` is stdout."""
-    kind = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
-    return click.option("--json", "json_file", type=kind, metavar="FILE", help=f"Write {what} as JSON; - is stdout.")
+def make_table(*columns: str, left: int = 1, title: str | None = None, caption: str | None = None) -> Table:
+    """Make a table whose first `left` columns are text and whose other columns are numbers."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(title=title, caption=caption, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for position, column in enumerate(columns):
+        is_text = position < left
+        # Text after the first column may be long, so it wraps.
+        table.add_column(column, justify="left" if is_text else "right", no_wrap=position == 0 or not is_text)
+    return table
+
+
+def optional(value: float | None, spec: str) -> str:
+    """Format a number, or return an empty cell for None.
+
+    >>> optional(0.5, "+.2f"), optional(None, "+.2f")
+    ('+0.50', '')
+    """
+    return "" if value is None else format(value, spec)
+
+
+def mean_cells(row: dict[str, Any]) -> list[str]:
+    """Format mean and half the width of the 95% interval, of return and cost."""
+    cells = []
+    for quantity, spec in (("return", ".2f"), ("cost", ".1f")):
+        low, high = row[f"{quantity}_ci95"] or (None, None)
+        cells += [format(row[f"{quantity}_mean"], spec), optional(None if low is None else (high - low) / 2, spec)]
+    return cells
 
 
 def table_console(json_file: Path | None) -> Console:
-    """Give the console for tables: stdout, or stderr while the JSON takes stdout."""
+    """Return the console for tables: stdout, or stderr if the JSON goes to stdout."""
     from rich.console import Console
 
     return Console(stderr=json_file == STDOUT, highlight=False)
 
 
 def write_json(json_file: Path | None, data: Any) -> None:
-    """Write data where `--json` asked for it, whole or not at all; nowhere if it did not ask."""
+    """Write data to the file that `--json` names, atomically; do nothing without `--json`."""
     if json_file is None:
         return
-    text = json.dumps(data, indent=2) + "\n"
     if json_file == STDOUT:
-        click.echo(text, nl=False)
+        click.echo(json_bytes(data), nl=False)
         return
     from blendctl.atomic import write_atomically
 
-    write_atomically(json_file, text.encode())
+    write_atomically(json_file, json_bytes(data))
 
 
-def progress_bar(*columns: str | ProgressColumn, quiet: bool = False) -> Progress:
-    """Make a bar that shows on a terminal only, on stderr, and leaves nothing behind."""
+def json_bytes(data: Any) -> bytes:
+    """Encode data as indented JSON."""
+    return (json.dumps(data, indent=2) + "\n").encode()
+
+
+def progress_bar(*, counted: bool = False, quiet: bool = False) -> Progress:
+    """Make a progress bar on stderr, shown only on a terminal and erased at the end.
+
+    With `counted` it shows "3/10" instead of a percentage.
+    """
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
-    messages = Console(stderr=True)
-    return Progress(*columns, console=messages, transient=True, disable=quiet or not messages.is_terminal)
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn() if counted else TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=quiet or not console.is_terminal,
+    )

@@ -1,4 +1,4 @@
-"""`blendctl reproduce`: the paper's experiment, whole, from one command."""
+"""`blendctl reproduce`: run the paper's experiment."""
 
 from __future__ import annotations
 
@@ -10,62 +10,62 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blendctl.cli import completers
-from blendctl.cli.engine_options import engine_options, tell_changes, tell_damaged
-from blendctl.cli.invocation import command_as_typed
-from blendctl.cli.multi_option import ManyValues
-from blendctl.cli.output import json_option, progress_bar, table_console, write_json
-from blendctl.cli.world_argument import world_option
+from blendctl.cli import options as shared
+from blendctl.cli.invocation import typed_command
+from blendctl.cli.multi_option import MultiValueCommand
+from blendctl.cli.output import make_table, mean_cells, optional, table_console, write_json
+from blendctl.cli.unit_runs import say_how_to_resume, unit_progress, warn_changed_versions, warn_damaged_units
 from blendctl.errors import BlendctlError, InputError, StateError
 
 if TYPE_CHECKING:
-    from blendctl.experiments.protocol import Settings
+    from rich.table import Table
+
+    from blendctl.experiments.protocol import Settings, UnitLocation
     from blendctl.experiments.reproduce import Reproduction
 
 __all__ = ["reproduce"]
 
 
 @click.command(
-    cls=ManyValues,
+    cls=MultiValueCommand,
     epilog="Example: blendctl reproduce --worlds PointGoal1 --scale quick --seed 0 --out out/reproduce",
 )
-@world_option(
-    "--worlds", multiple=True, metavar="WORLD...",
-    help="Where to drive.  [PointGoal1 PointPush1 CarButton1]",
-)  # fmt: skip
 @click.option(
-    "--controllers", multiple=True, metavar="PERFORMANT SAFE", shell_complete=completers.controllers,
-    help="Two other controllers, for a single world.  [the paper's pairs from the zoo]",
+    "--worlds", multiple=True, metavar="WORLD...", shell_complete=completers.worlds,
+    help="Worlds of the experiment.  [PointGoal1 PointPush1 CarButton1]",
 )  # fmt: skip
+@shared.controllers_option("Two other controllers, for a single world.  [the paper's pairs from the zoo]")
 @click.option(
-    "--scale", type=click.Choice(["quick", "paper"]), default="quick", show_default=True,
-    help="10 data points, or the paper's 110 (3.3 million steps per world).",
+    "--scale", type=click.Choice(["quick", "paper"]), default="quick",
+    help="quick: 10 data points; paper: 110 (3.3 million steps per world).",
 )  # fmt: skip
-@click.option("--data-points", type=click.IntRange(1), help="Another number of data points.")
-@click.option("--episodes", type=click.IntRange(1), default=30, show_default=True, help="Episodes per data point.")
-@click.option("--steps", type=click.IntRange(1), help="Shorten the episodes.  [the world's own, 1,000]")
-@click.option("--traces", type=click.IntRange(1), default=1, show_default=True, help="Independent learners per world.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of all randomness.")
+@shared.number_option("--data-points", "Number of data points, instead of --scale.")
+@shared.number_option("--episodes", "Episodes per data point.", default=30)
+@shared.number_option("--steps", "Maximum steps per episode.  [the world's limit, 1,000]")
+@shared.number_option("--traces", "Independent learners per world.", default=1)
+@shared.seed_option()
 @click.option(
     "--authors", is_flag=True,
-    help="As the authors' code: noise 0.01, delta 0.2, the printed radius, indices of the state before.",
+    help="Use the settings of the authors' code: noise 0.01, delta 0.2, the printed radius, the previous state's "
+    "context.",
 )  # fmt: skip
-@click.option("--features", default="predictions", show_default=True, help="predictions, critics or one-hot.")
-@click.option(
-    "--context", type=click.Choice(["current", "previous"]), help="Decide with psi of which state.  [current]"
-)
-@click.option("--noise", type=click.FloatRange(0), help="Sigma.  [0.1]")
+@click.option("--features", default="predictions", help="Context: predictions, critics or one-hot.")
+@shared.context_option(None)
+@click.option("--noise", type=click.FloatRange(0), help="Noise level sigma of the feedback.  [0.1]")
 @click.option("--delta", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Failure probability.  [0.05]")
-@click.option("--radius", type=click.Choice(["determinant", "paper"]), help="Tight, or as printed.  [determinant]")
-@click.option("--regularization", type=float, help="Lambda.  [1]")
-@click.option("--feature-bound", type=float, help="L.  [1]")
-@click.option("--theta-bound", type=float, help="S.  [1.5]")
-@click.option("--rule", help="Decision rule.  [maximal-loss]")
 @click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("out/reproduce"), show_default=True,
-    help="Where tables, figure, verdict and units go; a run that was stopped goes on there.",
+    "--radius", type=click.Choice(["determinant", "paper"]),
+    help="Confidence radius: determinant (tight) or paper (as printed).  [determinant]",
 )  # fmt: skip
-@engine_options
-@json_option("the verdict")
+@click.option("--regularization", type=float, help="Regularization lambda.  [1]")
+@click.option("--feature-bound", type=float, help="Bound L on the length of a context.  [1]")
+@click.option("--theta-bound", type=float, help="Bound S on the length of theta.  [1.5]")
+@click.option("--rule", shell_complete=completers.rules, help="Decision rule.  [maximal-loss]")
+@shared.out_option(
+    "Directory for tables, figure, verdict and units; an interrupted run resumes there.", default="out/reproduce"
+)
+@shared.engine_options
+@shared.json_option("the verdict")
 def reproduce(
     worlds: tuple[str, ...],
     controllers: tuple[str, ...],
@@ -76,43 +76,41 @@ def reproduce(
     json_file: Path | None,
     **options: Any,
 ) -> None:
-    """Run the paper's experiment: performant, safe and blended controller on the same seeds, figure and verdict."""
+    """Run the paper's experiment: performant, safe and blended controller on the same episodes, figure and verdict."""
     from blendctl.experiments.engines import UnitsFailed, make_engine
     from blendctl.experiments.reproduce import Reproduction
     from blendctl.experiments.store import Store
 
-    make_engine(engine, workers=workers, address=address)  # refuses before anything is written
+    # Raise for a wrong engine before anything is written.
+    make_engine(engine, workers=workers, address=address)
     settings = _settings(worlds, controllers, options)
-    command = command_as_typed(click.get_current_context())
+    command = typed_command()
     store = Store(out, "reproduce", identity=settings.identity(), parts=settings.parts(), command=command)
-    tell_changes(store)
+    warn_changed_versions(store)
     started = time.perf_counter()
     reproduction = Reproduction(settings, store)
     failure: BlendctlError | None = None
     try:
-        _follow(reproduction, {"engine": engine, "workers": workers, "address": address})
+        _run(reproduction, engine=engine, workers=workers, address=address)
     except KeyboardInterrupt:
-        _finish(reproduction, started)  # a look at what is there should not have to wait for the rest
-        click.echo(
-            f"stopped; what is finished is in {out}, and the same command goes on from there:\n  {command}",
-            err=True,
-        )
+        _write_results(reproduction, started)
+        say_how_to_resume(out, command)
         raise
-    except (UnitsFailed, StateError) as error:  # units that cannot be run; a cluster that was lost
-        failure = error  # what is finished is worth a look
-    found = _finish(reproduction, started)
-    if failure is not None and not found:
+    except (UnitsFailed, StateError) as error:
+        failure = error  # raised at the end: the results so far are shown first
+    verdict = _write_results(reproduction, started)
+    if failure is not None and not verdict:
         raise failure
     console = table_console(json_file)
-    console.print(_table(found))
-    for line in _words(reproduction, found):
+    console.print(_table(verdict))
+    for line in _sentences(reproduction, verdict):
         console.print(line, soft_wrap=True)
-    tell_damaged(store)
-    click.echo(
+    warn_damaged_units(store)
+    console.print(
         f"wrote figure.png, .pdf, .svg, points.parquet, episodes.parquet and verdict.json in {out}",
-        err=json_file == Path("-"),
-    )
-    write_json(json_file, found)
+        markup=False, soft_wrap=True,
+    )  # fmt: skip
+    write_json(json_file, verdict)
     if failure is not None:
         raise failure
 
@@ -128,7 +126,7 @@ def _settings(worlds: tuple[str, ...], controllers: tuple[str, ...], options: di
     preset: dict[str, Any] = AUTHORS if options["authors"] else {"context": "current", "options": {}}
     bandit = ("noise", "delta", "radius", "regularization", "feature_bound", "theta_bound", "rule")
     chosen = preset["options"] | {name: options[name] for name in bandit if options[name] is not None}
-    options_from(2, 2, dict(chosen))  # refuses what is not allowed before anything runs
+    options_from(2, 2, dict(chosen))  # raises for values that are not allowed
     return Settings(
         worlds=dict(pair_of(name, controllers, features=options["features"]) for name in names),
         seed=options["seed"],
@@ -142,41 +140,31 @@ def _settings(worlds: tuple[str, ...], controllers: tuple[str, ...], options: di
     )
 
 
-def _follow(reproduction: Reproduction, where: dict[str, Any]) -> None:
-    """Run with a bar of all units on the terminal, and a line with the newest data point."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (BarColumn(bar_width=16), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"))
-    with progress_bar(*columns, TimeRemainingColumn(), TextColumn("{task.description}")) as progress:
-        bar = progress.add_task("starting", total=reproduction.total)
-
-        def hear(event: Any) -> None:
-            progress.update(bar, completed=event.done)
-            if event.state in ("lost", "failed"):
-                progress.console.print(f"a unit was {event.state}: {event.message}", highlight=False, soft_wrap=True)
-
-        with closing(reproduction.run(progress=hear, **where)) as running:  # Ctrl-C anywhere ends the workers
-            for update in running:
-                place = update.places[0]
-                brought = f"{update.return_mean:.1f} / {update.cost_mean:.1f}"
-                progress.update(bar, description=f"{place.world} {place.role} {place.data_point + 1}: {brought}")
+def _run(reproduction: Reproduction, **engine_settings: Any) -> None:
+    """Run the missing units with a progress bar that shows the newest data point."""
+    labels = {key: _label(places[0]) for key, places in reproduction.places.items()}
+    # Closing the generator stops the workers, also after Ctrl-C.
+    with (
+        unit_progress(labels) as progress,
+        closing(reproduction.run(progress=progress, **engine_settings)) as updates,
+    ):
+        for update in updates:
+            progress.describe(f"{_label(update.places[0])}: {update.return_mean:.1f} / {update.cost_mean:.1f}")
 
 
-def _finish(reproduction: Reproduction, started: float) -> dict[str, Any]:
-    """Write verdict and figure of what is finished, and how long it took since `started`; give the verdict."""
+def _label(location: UnitLocation) -> str:
+    return f"{location.world} {location.role} {location.data_point + 1}"
+
+
+def _write_results(reproduction: Reproduction, started: float) -> dict[str, Any]:
+    """Write verdict, figure and run time of the finished data points; return the verdict."""
     from blendctl.reports.figure import draw_reproduction
     from blendctl.reports.scatter import figure_bytes
 
-    found = reproduction.verdict()
+    verdict = reproduction.verdict()
     worlds = reproduction.settings.worlds
-    titles = {world: f"{world}\n{' + '.join(_called(spec) for spec in pair)}" for world, pair in worlds.items()}
-    if found:
+    titles = {world: f"{world}\n{' + '.join(_print_name(spec) for spec in pair)}" for world, pair in worlds.items()}
+    if verdict:
         figure = draw_reproduction(reproduction.tables.points(), titles=titles)
         for kind in ("png", "pdf", "svg"):
             reproduction.store.write(f"figure.{kind}", figure_bytes(figure, kind))
@@ -184,55 +172,47 @@ def _finish(reproduction: Reproduction, started: float) -> dict[str, Any]:
         seconds=round(time.perf_counter() - started, 1),
         milliseconds_per_iteration=reproduction.milliseconds(),
     )
-    return found
+    return verdict
 
 
-def _called(spec: str) -> str:
-    """Give what a controller is called in print."""
-    from blendctl.controllers.resolve import display_name
+def _print_name(spec: str) -> str:
+    """Return a controller's name as papers print it: PPO-Lagrangian."""
+    from blendctl.controllers.resolve import short_name
 
     name = display_name(spec)
     first, dash, rest = name.partition("-")
     return f"{first.upper()}{dash}{rest.capitalize()}" if first in ("ppo", "trpo", "cpo") else name
 
 
-def _table(found: dict[str, Any]) -> Any:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for column in ("", "", "episodes", "return", "±", "cost", "±", "correct"):
-        table.add_column(column, justify="right" if column else "left", no_wrap=True)
-    table.caption = "means with 95% intervals; correct: choices that no other controller's next step dominates"
-    correct = {"blended": "correct_ratio", "random": "correct_ratio_random"}
-    for world, told in found.items():
+def _table(verdict: dict[str, Any]) -> Table:
+    table = make_table(
+        "", "", "episodes", "return", "±", "cost", "±", "correct",
+        left=2,
+        caption="means with 95% intervals; correct: choices that no other controller's next step dominates",
+    )  # fmt: skip
+    ratios = {"blended": "correct_ratio", "random": "correct_ratio_random"}
+    for world, result in verdict.items():
         for role in ("performant", "safe", "random", "blended"):
-            if role not in told:
+            if role not in result:
                 continue
-            row, ratio = told[role], told.get(correct.get(role, ""))
+            row = result[role]
             table.add_row(
                 world,
                 role,
                 str(row["episodes"]),
-                f"{row['return_mean']:.2f}",
-                _half(row["return_ci95"], 2),
-                f"{row['cost_mean']:.1f}",
-                _half(row["cost_ci95"], 1),
-                "" if ratio is None else f"{100 * ratio:.1f}%",
+                *mean_cells(row),
+                optional(result.get(ratios.get(role, "")), ".1%"),
                 style="bold" if role == "blended" else None,
             )
     return table
 
 
-def _half(span: list[float] | None, digits: int) -> str:
-    return "" if span is None else f"{(span[1] - span[0]) / 2:.{digits}f}"
-
-
-def _words(reproduction: Reproduction, found: dict[str, Any]) -> list[str]:
+def _sentences(reproduction: Reproduction, verdict: dict[str, Any]) -> list[str]:
+    """Return the verdict and the time per iteration as sentences."""
     from blendctl.experiments.verdict import in_words
 
-    lines = [line for world, told in found.items() for line in in_words(world, told)]
+    lines = [line for world, result in verdict.items() for line in in_words(world, result)]
     for world, times in reproduction.milliseconds().items():
-        beside = "" if times["paper"] is None else f"; the paper's took {times['paper']:g} ms on its machine"
-        lines.append(f"{world}: an iteration took {times['measured']:.2f} ms, counterfactual steps included{beside}.")
+        paper = "" if times["paper"] is None else f"; the paper reports {times['paper']:g} ms on its machine"
+        lines.append(f"{world}: an iteration took {times['measured']:.2f} ms, counterfactual steps included{paper}.")
     return lines

@@ -1,4 +1,4 @@
-"""`blendctl serve`: offer a controller to others without its code."""
+"""`blendctl serve`: serve a controller to other processes without its code."""
 
 from __future__ import annotations
 
@@ -8,25 +8,23 @@ import signal
 
 import click
 
-from blendctl.cli.completers import controllers
-from blendctl.cli.world_argument import world_option
+from blendctl.cli import completers
 
 __all__ = ["serve"]
 
 
 @click.command(epilog="Example: BLENDCTL_TOKEN=... blendctl serve PointGoal1/ppo --address tcp://127.0.0.1:7001")
-@click.argument("controller", shell_complete=controllers)
-@world_option("--world", help="World that a classical controller is for, or FILE.py:TASK.")
+@click.argument("controller", shell_complete=completers.controllers)
+@click.option("--world", shell_complete=completers.worlds, help="World of a classical controller.")
 @click.option(
-    "--address", default="tcp://127.0.0.1:0", show_default=True,
-    help="tcp://HOST:PORT (port 0 takes a free one) or unix:/PATH.",
-)  # fmt: skip
-@click.option("--no-token", is_flag=True, help="Let everyone on this machine ask; loopback only.")
+    "--address", default="tcp://127.0.0.1:0", help="tcp://HOST:PORT (port 0 selects a free one) or unix:/PATH."
+)
+@click.option("--no-token", is_flag=True, help="Accept every client on this machine; loopback only.")
 def serve(controller: str, world: str | None, address: str, no_token: bool) -> None:
     """Serve CONTROLLER over a socket until interrupted.
 
-    The token is taken from the environment variable BLENDCTL_TOKEN; without one it is drawn, and printed.
-    There is no encryption: beyond a trusted network, go through a tunnel.
+    The token is read from the environment variable BLENDCTL_TOKEN; without it, a random token is printed. There is no
+    encryption: outside a trusted network use a tunnel.
     """
     from blendctl.controllers.resolve import TOKEN_VARIABLE, open_controller
     from blendctl.controllers.server import ControllerServer

@@ -1,7 +1,7 @@
-"""Trials of what blendctl stands on: each does a small piece of real work, in words what came of it.
+"""Smoke checks of what blendctl depends on: each does a small piece of real work and returns a summary.
 
-`python -m blendctl.cli.smoke_checks NAME` runs one and prints its words; checkup.py does that in a process per trial,
-because a broken driver or library can end, or stop, the process that touches it.
+`python -m blendctl.cli.smoke_checks NAME` runs one check. `diagnostics` runs each check in its own process, because a
+broken driver or library can crash or hang the process that uses it.
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ from typing import Any
 
 from blendctl.errors import BlendctlError, did_you_mean
 
-__all__ = ["TRIALS", "Trial", "TrialFailed", "Unavailable"]
+__all__ = ["CHECKS", "SmokeCheck", "CheckFailed", "Unavailable"]
 
-# A model of ONNX that multiplies its input by itself.
+# ONNX model that squares its input.
 SQUARE_ONNX = (
     b'\x08\x08\x12\x00:5\n\x0e\n\x01x\n\x01x\x12\x01y"\x03Mul\x12\x01gZ\x0f\n\x01x\x12\n\n\x08\x08\x01\x12\x04\n\x02\x08'
     b"\x01b\x0f\n\x01y\x12\n\n\x08\x08\x01\x12\x04\n\x02\x08\x01B\x04\n\x00\x10\r"
 )
 
 
-class TrialFailed(BlendctlError):
-    """What was tried gave a wrong answer."""
+class CheckFailed(BlendctlError):
+    """A check computed a wrong result."""
 
 
 class Unavailable(BlendctlError):
-    """What was tried is optional and cannot work on this machine; the message says what would help."""
+    """An optional part cannot work on this machine; the message says what would help."""
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One thing to try."""
+class SmokeCheck:
+    """One check."""
 
     name: str
-    package: str  # what must be installed for it
-    work: Callable[[], str]  # does it, and says what came of it
-    slow: bool = False  # left out by --quick
+    package: str  # must be installed
+    run: Callable[[], str]  # does the work and returns a summary
+    slow: bool = False  # skipped by --quick
 
 
-def _must(right: bool, words: str) -> None:
-    if not right:
-        raise TrialFailed(words)
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise CheckFailed(message)
 
 
 def _physics() -> str:
@@ -59,12 +59,12 @@ def _physics() -> str:
     first = [world.step(np.array([1.0, 0.1]))[0] for _ in range(10)]
     world.restore(start)
     again = [world.step(np.array([1.0, 0.1]))[0] for _ in range(10)]
-    _must(bool(np.isfinite(first).all()), "ten steps of PointGoal1 gave observations that are not finite")
-    _must(
+    _require(bool(np.isfinite(first).all()), "ten steps of PointGoal1 returned observations that are not finite")
+    _require(
         all((a == b).all() for a, b in zip(first, again, strict=True)),
-        "a restored world took another course than before",
+        "a restored world did not repeat its trajectory",
     )
-    return f"MuJoCo {mujoco.__version__} steps PointGoal1, twice the same"
+    return f"MuJoCo {mujoco.__version__} simulates PointGoal1 reproducibly"
 
 
 def _drawing() -> str:
@@ -73,11 +73,11 @@ def _drawing() -> str:
     world = SingleWorld("PointGoal1", render_mode="topdown")
     world.reset(seed=0)
     picture = world.render()
-    _must(
+    _require(
         picture is not None and picture.ndim == 3 and picture.std() > 1,
-        "the picture from above came out empty",
+        "the top-down picture is empty",
     )
-    return "a world is drawn from above"
+    return "top-down pictures work"
 
 
 def _camera() -> str:
@@ -91,8 +91,8 @@ def _camera() -> str:
     world.reset(seed=0)
     picture = world.render()
     world.close()
-    _must(picture is not None and picture.std() > 1, f"MuJoCo's camera gave an empty picture with {backend}")
-    return f"MuJoCo's camera draws with {backend.upper()}"
+    _require(picture is not None and picture.std() > 1, f"MuJoCo's camera rendered an empty picture with {backend}")
+    return f"MuJoCo's camera renders with {backend.upper()}"
 
 
 def _compiling() -> str:
@@ -108,13 +108,13 @@ def _compiling() -> str:
             result += value
         return result
 
-    _must(total(np.arange(101.0)) == 5050.0, "a compiled loop added up wrongly")
+    _require(total(np.arange(101.0)) == 5050.0, "a compiled loop computed a wrong sum")
     bandit = BlendingBandit(n_features=2, n_objectives=2, seed=0)
     for _ in range(50):
         arm = bandit.decide(np.eye(2)).arm
         bandit.update(np.eye(2)[arm], [float(arm), float(arm)])
-    _must(bandit.decide(np.eye(2)).arm == 1, "the learner did not find the better of two arms")
-    return f"numba {numba.__version__} compiles, and the learner learns"
+    _require(bandit.decide(np.eye(2)).arm == 1, "the learner did not find the better of two arms")
+    return f"numba {numba.__version__} compiles and the learner learns"
 
 
 def _zoo() -> str:
@@ -123,11 +123,11 @@ def _zoo() -> str:
     from blendctl.controllers import load, zoo_names
 
     names = zoo_names()
-    _must(bool(names), "no trained controllers came with this installation")
+    _require(bool(names), "this installation has no trained controllers")
     for name in names:
         controller = load(name)
         action = np.asarray(controller.act(np.zeros(controller.encoding.observation_size)))
-        _must(bool(np.isfinite(action).all()), f"{name} gave {action}")
+        _require(bool(np.isfinite(action).all()), f"{name} returned the action {action}")
     return f"{len(names)} trained controllers load and act"
 
 
@@ -138,12 +138,12 @@ def _records() -> str:
     import pyarrow
     import pyarrow.parquet
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "table.parquet"
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "table.parquet"
         table = pyarrow.table({"step": [1, 2, 3], "name": ["fast", "safe", "fast"]})
         pyarrow.parquet.write_table(table, path)
-        _must(pyarrow.parquet.read_table(path).equals(table), "a table came back from Parquet changed")
-    return f"pyarrow {pyarrow.__version__} writes Parquet and reads it back"
+        _require(pyarrow.parquet.read_table(path).equals(table), "a table changed on its way through Parquet")
+    return f"pyarrow {pyarrow.__version__} writes and reads Parquet"
 
 
 def _torch() -> str:
@@ -151,8 +151,8 @@ def _torch() -> str:
     weights = torch.eye(3, requires_grad=True)
     product = (weights @ torch.arange(3.0)).square().sum()
     product.backward()
-    _must(float(product.detach()) == 5.0, f"torch multiplied wrongly: {product}")
-    _must(weights.grad is not None and float(weights.grad.sum()) == 18.0, "torch gave a wrong gradient")
+    _require(float(product.detach()) == 5.0, f"torch computed a wrong product: {product}")
+    _require(weights.grad is not None and float(weights.grad.sum()) == 18.0, "torch computed a wrong gradient")
     return f"torch {torch.__version__} multiplies and differentiates on {torch.get_num_threads()} threads"
 
 
@@ -173,7 +173,7 @@ def _ray() -> str:
         answer = ray.get(ray.remote(lambda: 6 * 7).remote(), timeout=90)
     finally:
         ray.shutdown()
-    _must(answer == 42, f"a task on Ray gave {answer} instead of 42")
+    _require(answer == 42, f"a Ray task returned {answer} instead of 42")
     return f"Ray {ray.__version__} starts on loopback and runs a task"
 
 
@@ -183,7 +183,7 @@ def _onnx() -> str:
 
     session = onnxruntime.InferenceSession(SQUARE_ONNX, providers=["CPUExecutionProvider"])
     (answer,) = session.run(None, {"x": np.array([3.0], np.float32)})
-    _must(answer.tolist() == [9.0], f"a model that squares gave {answer.tolist()} for 3")
+    _require(answer.tolist() == [9.0], f"a model that squares returned {answer.tolist()} for 3")
     return f"onnxruntime {onnxruntime.__version__} runs a model"
 
 
@@ -191,48 +191,50 @@ def _sb3() -> str:
     sb3: Any = importlib.import_module("stable_baselines3")
     model = sb3.PPO("MlpPolicy", "CartPole-v1", device="cpu", seed=0)
     action, _ = model.predict(model.observation_space.sample(), deterministic=True)
-    _must(model.action_space.contains(action), f"a PPO policy gave {action}")
-    return f"stable-baselines3 {sb3.__version__} makes a policy that acts"
+    _require(model.action_space.contains(action), f"a PPO policy returned {action}")
+    return f"stable-baselines3 {sb3.__version__} builds a policy that acts"
 
 
 def _film() -> str:
     import subprocess
 
     ffmpeg: Any = importlib.import_module("imageio_ffmpeg")
-    told = subprocess.run([ffmpeg.get_ffmpeg_exe(), "-version"], capture_output=True, text=True, check=True, timeout=30)
-    return f"ffmpeg {told.stdout.split()[2]} makes MP4"
+    version = subprocess.run(
+        [ffmpeg.get_ffmpeg_exe(), "-version"], capture_output=True, text=True, check=True, timeout=30
+    )
+    return f"ffmpeg {version.stdout.split()[2]} writes MP4"
 
 
-TRIALS = {
-    trial.name: trial
-    for trial in (
-        Trial("physics", "mujoco", _physics),
-        Trial("drawing", "mujoco", _drawing),
-        Trial("camera", "mujoco", _camera, slow=True),
-        Trial("compiling", "numba", _compiling),
-        Trial("zoo", "safetensors", _zoo),
-        Trial("records", "pyarrow", _records),
-        Trial("torch", "torch", _torch),
-        Trial("ray", "ray", _ray, slow=True),
-        Trial("onnx", "onnxruntime", _onnx),
-        Trial("sb3", "stable-baselines3", _sb3, slow=True),
-        Trial("film", "imageio-ffmpeg", _film),
+CHECKS = {
+    check.name: check
+    for check in (
+        SmokeCheck("physics", "mujoco", _physics),
+        SmokeCheck("drawing", "mujoco", _drawing),
+        SmokeCheck("camera", "mujoco", _camera, slow=True),
+        SmokeCheck("compiling", "numba", _compiling),
+        SmokeCheck("zoo", "safetensors", _zoo),
+        SmokeCheck("records", "pyarrow", _records),
+        SmokeCheck("torch", "torch", _torch),
+        SmokeCheck("ray", "ray", _ray, slow=True),
+        SmokeCheck("onnx", "onnxruntime", _onnx),
+        SmokeCheck("sb3", "stable-baselines3", _sb3, slow=True),
+        SmokeCheck("film", "imageio-ffmpeg", _film),
     )
 }
 
-EXIT_UNAVAILABLE = 3  # of the child: optional, and not possible here
+EXIT_UNAVAILABLE = 3  # exit code of a check that cannot work on this machine
 
 
 def main(name: str) -> int:
-    """Run one trial; its words, or why it failed, are the last line printed."""
-    if name not in TRIALS:
-        raise SystemExit(f'there is no trial "{name}"; {did_you_mean(name, TRIALS)}')
+    """Run one check and print its summary, or the reason of its failure."""
+    if name not in CHECKS:
+        raise SystemExit(f'unknown check "{name}"; {did_you_mean(name, CHECKS)}')
     try:
-        print(TRIALS[name].work())
+        print(CHECKS[name].run())
     except Unavailable as error:
         print(error)
         return EXIT_UNAVAILABLE
-    except Exception as error:  # whatever it is, it is the finding
+    except Exception as error:  # any error is the result of the check
         print(error if isinstance(error, BlendctlError) else f"{type(error).__name__}: {error}")
         return 1
     return 0

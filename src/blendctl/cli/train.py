@@ -1,4 +1,4 @@
-"""`blendctl train`: train a controller with live progress, checkpoints, and a card at the end."""
+"""`blendctl train`: train a controller, with progress, checkpoints and a card at the end."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from blendctl.cli.completers import algorithms, zoo_controllers
+from blendctl.cli import completers
+from blendctl.cli.options import world_argument
 from blendctl.cli.output import progress_bar
 from blendctl.cli.world_argument import world_argument
 from blendctl.controllers import load, write_controller
@@ -34,20 +34,26 @@ POSITIONAL = ("world", "algo")
 
 
 def hyper_parameters(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command one option per hyper-parameter, with the help that stands at its field."""
+    """Add one option per hyper-parameter, with the help text of its field."""
     for entry in reversed(fields(TrainConfig)):
         if entry.name in POSITIONAL:
             continue
         flag = "--" + entry.name.replace("_", "-")
         other = f"; trust regions {TRUST_REGION[entry.name]}" if entry.name in TRUST_REGION else ""
-        told = f"{option_help(entry.name)}  [{_shown(entry.default)}{other}]"
+        help_text = f"{_help(entry.name)}  [{_shown(entry.default)}{other}]"
         if isinstance(entry.default, bool):
             flag = f"{flag}/--no-{entry.name.replace('_', '-')}"
-            command = click.option(flag, entry.name, default=None, help=told)(command)
+            command = click.option(flag, entry.name, default=None, help=help_text)(command)
         else:
             kind = "TEXT" if isinstance(entry.default, str | tuple) else "NUMBER"
-            command = click.option(flag, entry.name, default=None, metavar=kind, help=told)(command)
+            command = click.option(flag, entry.name, default=None, metavar=kind, help=help_text)(command)
     return command
+
+
+def _help(name: str) -> str:
+    """Return a hyper-parameter's help as a sentence."""
+    text = option_help(name)
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _shown(default: Any) -> str:
@@ -56,16 +62,16 @@ def _shown(default: Any) -> str:
 
 @click.command(epilog="Example: blendctl train PointGoal1 --algo ppo-lagrangian --steps 3e6 --seed 0")
 @world_argument
-@click.option("--algo", default=None, shell_complete=algorithms, help=option_help("algo") + "  [ppo]")
-@click.option("--out", type=click.Path(path_type=Path), help="run directory  [runs/WORLD-ALGO-sSEED]")
-@click.option("--config", "config_file", type=click.Path(path_type=Path), help="JSON file of options")
-@click.option("--resume", is_flag=True, help="continue the run in its directory, bit for bit")
+@click.option("--algo", default=None, shell_complete=completers.algorithms, help=_help("algo") + "  [ppo]")
+@click.option("--out", type=click.Path(path_type=Path), help="Run directory.  [runs/WORLD-ALGO-sSEED]")
+@click.option("--config", "config_file", type=click.Path(path_type=Path), help="JSON file of options.")
+@click.option("--resume", is_flag=True, help="Continue the run in its directory, bit for bit.")
 @click.option(
-    "--start-from", metavar="NAME|PATH", shell_complete=zoo_controllers,
-    help="start with the weights of this controller",
+    "--start-from", metavar="NAME|PATH", shell_complete=completers.zoo_controllers,
+    help="Start with the weights of this controller.",
 )  # fmt: skip
-@click.option("--every", default=45.0, show_default=True, help="seconds between checkpoints, at most")
-@click.option("--quiet", is_flag=True, help="a line per ten updates, as when stderr is no terminal")
+@click.option("--every", default=45.0, help="Maximum seconds between checkpoints.")
+@click.option("--quiet", is_flag=True, help="Print a line per ten updates, as when stderr is not a terminal.")
 @hyper_parameters
 def train(
     world: str,
@@ -76,17 +82,20 @@ def train(
     start_from: str | None,
     every: float,
     quiet: bool,
-    **given: Any,
+    **hyper_parameter_values: Any,
 ) -> None:
     """Train a controller in WORLD.
 
-    Writes to its run directory: config.json, progress.jsonl, tensorboard/, checkpoint.safetensors,
-    controller.safetensors and, at the end, its card as .json and .md.
+    Writes to the run directory: config.json, progress.jsonl, tensorboard/, checkpoint.safetensors,
+    controller.safetensors and, at the end, the controller's card as .json and .md.
     """
     from blendctl.training import TrainingRun
 
+    find_task(world)  # raises for an unknown world before anything is written
     options = read_options(config_file) if config_file else {}
-    chosen = {name: _parsed(name, value) for name, value in given.items() if value is not None}
+    chosen = {name: value for name, value in hyper_parameter_values.items() if value is not None}
+    if "hidden" in chosen:
+        chosen["hidden"] = [size for size in str(chosen["hidden"]).split(",") if size]
     options |= {"world": world} | chosen
     if algo is not None:
         options["algo"] = algo
@@ -101,81 +110,56 @@ def train(
         if config.steps > run.config.steps and "steps" in chosen:
             run.extend(config.steps)
     else:
-        beginning = load(start_from) if start_from else None
-        run = TrainingRun(directory, config, every=every, start_from=beginning)
+        run = TrainingRun(directory, config, every=every, start_from=load(start_from) if start_from else None)
     with run:
         console.print(f"training {run.config.algo} on {run.config.world} in {directory}", highlight=False)
         try:
-            finished = _follow(run, console, quiet=quiet)
+            finished = _train(run, console, quiet=quiet)
         except StateError as error:
             raise StateError(f"{error}. The last good checkpoint is {run.checkpoint_path}") from error
         if not finished:
-            words = [
-                "blendctl",
-                "train",
-                world,
-                "--algo",
-                run.config.algo,
-                "--out",
-                str(directory),
-                "--resume",
-            ]
+            resume_command = (
+                f"blendctl train {world} --algo {run.config.algo} --out {shlex.quote(str(directory))} --resume"
+            )
             console.print(f"stopped and saved at step {run.trainer.steps:,}; continue with:", highlight=False)
-            console.print(f"  {shlex.join(words)}", highlight=False, soft_wrap=True)
+            console.print(f"  {resume_command}", highlight=False, soft_wrap=True)
             raise KeyboardInterrupt
         _finish(run, console, start_from=start_from)
 
 
-def _parsed(name: str, value: Any) -> Any:
-    if name == "hidden":
-        return [part for part in str(value).split(",") if part]
-    return value
-
-
-def _follow(run: TrainingRun, console: Console, *, quiet: bool) -> bool:
-    """Train, showing how it goes; True at the end, False if Ctrl-C stopped it (the state is saved)."""
-    columns = (
-        TextColumn("{task.fields[line]}"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with (
-        _Interrupt() as interrupt,
-        progress_bar(*columns, quiet=quiet) as progress,
-    ):
-        task = progress.add_task("train", total=run.config.steps, completed=run.trainer.steps, line="simulating")
+def _train(run: TrainingRun, console: Console, *, quiet: bool) -> bool:
+    """Train with a progress bar; return False if Ctrl-C stopped the run (the state is saved)."""
+    with _Interrupt() as interrupt, progress_bar(quiet=quiet) as progress:
+        task = progress.add_task("simulating", total=run.config.steps, completed=run.trainer.steps)
         for record in run.records():
             line = _line(record, run.config)
-            progress.update(task, completed=min(record.steps, run.config.steps), line=line)
+            progress.update(task, completed=min(record.steps, run.config.steps), description=line)
             if progress.disable and record.update % 10 == 0:
                 console.print(f"{record.steps:>10,} steps  {line}", highlight=False)
-            if interrupt.asked:
+            if interrupt.requested:
                 run.checkpoint()
                 return run.trainer.steps >= run.config.steps
     return True
 
 
 class _Interrupt:
-    """Let the first Ctrl-C wait for the end of an update, where the state can be saved whole."""
+    """Delay the first Ctrl-C to the end of an update, when the state can be saved."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
 
     def __enter__(self) -> _Interrupt:
-        self.before = signal.signal(signal.SIGINT, self._heard)
+        self._previous = signal.signal(signal.SIGINT, self._on_signal)
         return self
 
     def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, self.before)
+        signal.signal(signal.SIGINT, self._previous)
 
-    def _heard(self, number: int, frame: object) -> None:
-        if self.asked:
+    def _on_signal(self, number: int, frame: object) -> None:
+        if self.requested:
             raise KeyboardInterrupt
-        self.asked = True
-        click.echo("\nCtrl-C: saving after this update; once more stops at once", err=True)
+        self.requested = True
+        click.echo("\nCtrl-C: saving after this update; press again to stop immediately", err=True)
 
 
 def _line(record: UpdateRecord, config: TrainConfig) -> str:
@@ -187,14 +171,14 @@ def _line(record: UpdateRecord, config: TrainConfig) -> str:
 
 
 def _finish(run: TrainingRun, console: Console, *, start_from: str | None) -> None:
-    """Evaluate the controller and write its card, beside it and into it."""
+    """Evaluate the controller and write its card, into its file and beside it."""
     config = run.config
     controller = run.controller()
     summary = None
     if config.eval_episodes:
         console.print(f"evaluating {config.eval_episodes} episodes", highlight=False)
-        found = evaluate(controller, config.world, episodes=config.eval_episodes, threads=config.threads)
-        summary = found.summary()
+        evaluation = evaluate(controller, config.world, episodes=config.eval_episodes, threads=config.threads)
+        summary = evaluation.summary()
         console.print(
             f"return {summary['return_mean']:.2f}, cost {summary['cost_mean']:.1f} over {summary['episodes']} episodes",
             highlight=False,
@@ -212,21 +196,21 @@ def _finish(run: TrainingRun, console: Console, *, start_from: str | None) -> No
 
 
 def commands_of(run: TrainingRun, start_from: str | None) -> str:
-    """Give the command that makes a run again, and those that extended it, a line each."""
+    """Return the command that repeats a run and those that extended it, one per line."""
     first, *later = [*run.planned, run.config.steps]
     lines = [command_of(replace(run.config, steps=first), start_from)]
-    begin = f"blendctl train {run.config.world} --algo {run.config.algo} --seed {run.config.seed}"
-    return "\n".join(lines + [f"{begin} --resume --steps {steps}" for steps in later])
+    start = f"blendctl train {run.config.world} --algo {run.config.algo} --seed {run.config.seed}"
+    return "\n".join(lines + [f"{start} --resume --steps {steps}" for steps in later])
 
 
 def command_of(config: TrainConfig, start_from: str | None) -> str:
-    """Give the command that makes this run again: every option that differs from its default."""
-    usual = TrainConfig.from_dict({"algo": config.algo})
+    """Return the command that repeats a run, with every option that differs from its default."""
+    defaults = TrainConfig.from_dict({"algo": config.algo})
     words = ["blendctl", "train", config.world, "--algo", config.algo]
     for entry in fields(TrainConfig):
         value = getattr(config, entry.name)
-        wanted = value != getattr(usual, entry.name) or entry.name in ("steps", "seed")
-        if entry.name in POSITIONAL or not wanted:
+        written = value != getattr(defaults, entry.name) or entry.name in ("steps", "seed")
+        if entry.name in POSITIONAL or not written:
             continue
         flag = entry.name.replace("_", "-")
         if isinstance(value, bool):

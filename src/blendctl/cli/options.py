@@ -1,0 +1,94 @@
+"""Options that several commands share, each declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from blendctl.cli import completers
+
+__all__ = [
+    "world_argument",
+    "controllers_option",
+    "number_option",
+    "seed_option",
+    "deterministic_option",
+    "context_option",
+    "out_option",
+    "open_option",
+    "json_option",
+    "engine_options",
+]
+
+Command = Callable[..., Any]
+Decorator = Callable[[Command], Command]
+
+world_argument = click.argument("world", shell_complete=completers.worlds)
+deterministic_option = click.option("--deterministic", is_flag=True, help="Use mean actions instead of samples.")
+
+
+def controllers_option(help_text: str, *, metavar: str = "PERFORMANT SAFE") -> Decorator:
+    """Add `--controllers`, which takes several values."""
+    return click.option(
+        "--controllers", multiple=True, metavar=metavar, shell_complete=completers.controllers, help=help_text
+    )
+
+
+def number_option(flag: str, help_text: str, *, default: int | None = None) -> Decorator:
+    """Add an option that takes an integer of at least 1."""
+    return click.option(flag, type=click.IntRange(1), default=default, help=help_text)
+
+
+def seed_option(default: int = 0, *, per_episode: bool = False) -> Decorator:
+    """Add `--seed`."""
+    help_text = "Random seed; episode i uses seed + i." if per_episode else "Random seed."
+    return click.option("--seed", type=click.IntRange(0), default=default, help=help_text)
+
+
+def context_option(default: str | None) -> Decorator:
+    """Add `--context`."""
+    return click.option(
+        "--context",
+        type=click.Choice(["current", "previous"]),
+        default=default,
+        help="State whose context the decision uses; the paper's Algorithm 1 uses the previous one."
+        + ("" if default else "  [current]"),
+    )
+
+
+def out_option(help_text: str, *, default: str | None = None) -> Decorator:
+    """Add `--out DIRECTORY`."""
+    kind = click.Path(path_type=Path, file_okay=False)
+    return click.option("--out", type=kind, default=None if default is None else Path(default), help=help_text)
+
+
+def open_option(page: str) -> Decorator:
+    """Add `--open`, which shows a page in the browser."""
+    return click.option("--open", "open_page", is_flag=True, help=f"Open {page} in the browser.")
+
+
+def json_option(content: str) -> Decorator:
+    """Add `--json [FILE]`; without FILE, or with `-`, the JSON goes to stdout."""
+    return click.option(
+        "--json",
+        "json_file",
+        type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+        metavar="[FILE]",
+        is_flag=False,
+        flag_value=Path("-"),
+        help=f"Write {content} as JSON to FILE, or to stdout.",
+    )
+
+
+def engine_options(command: Command) -> Command:
+    """Add `--engine`, `--workers` and `--address`."""
+    for option in (
+        click.option("--address", help="Ray cluster address.  [a new Ray on this machine, loopback only]"),
+        number_option("--workers", "Number of workers.  [one per core]"),
+        click.option("--engine", default="processes", help="Where units run: processes, ray or inline."),
+    ):
+        command = option(command)
+    return command
