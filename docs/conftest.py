@@ -1,3 +1,3 @@
-"""The scripts of the site are no tests: their results are tested in tests/docs."""
+"""Exclude the scripts of the site from collection; tests/docs tests their results."""
 
 collect_ignore_glob = ["*.py"]

@@ -1,6 +1,6 @@
 """Film a blend for the README: `python docs/film.py` writes docs/pictures/blend.gif.
 
-PointGoal1 from above; the path is coloured by who drove, a ring marks every step that cost.
+PointGoal1 from above; the colour of the path is the controller that drove, and a ring marks every step with a cost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STEPS, EVERY, TRAIL, SEED = 420, 5, 200, 3
 
 
 def film(target: Path, *, steps: int = STEPS, seed: int = SEED) -> None:
-    """Drive and film so many steps."""
+    """Drive and film `steps` steps."""
     env = gymnasium.make(
         "blendctl/PointGoal1-v0", render_mode="topdown", view={"width": SIZE, "height": SIZE, "lidar": False}
     )
@@ -59,7 +59,7 @@ def film(target: Path, *, steps: int = STEPS, seed: int = SEED) -> None:
 
 
 def _frame(picture, path, *, total: float, cost: float):
-    """Draw the path over a picture, and a strip with words under it."""
+    """Draw the path over a picture and a caption below it."""
     image = Image.new("RGB", (SIZE, SIZE + STRIP), (255, 255, 255))
     image.paste(Image.fromarray(picture))
     pen = ImageDraw.Draw(image)

@@ -1,6 +1,6 @@
-"""Draw the pictures of the concepts as SVG: `python docs/pictures.py` writes them to docs/pictures/.
+"""Draw the figures of docs/concepts.md as SVG: `python docs/pictures.py` writes them to docs/pictures/.
 
-Small files, text as text, readable on light and dark grounds. What they show is computed by blendctl itself.
+The files are small, keep text as text, and are readable on light and dark backgrounds. blendctl computes the data.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ text{font:14px system-ui,sans-serif}.small{font-size:12px}.bold{font-weight:600}
 
 
 class Drawing:
-    """Shapes in pixels, with a plane of numbers from 0 to 1 laid over a part of them."""
+    """SVG shapes in pixels, with a coordinate plane from 0 to 1 over a part of them."""
 
     def __init__(self, width: int, height: int, words: str) -> None:
         self.size, self.words = (width, height), words
@@ -36,16 +36,16 @@ class Drawing:
         self.box = (60.0, height - 50.0, width - 150.0, height - 90.0)
 
     def plane(self, left: float, bottom: float, width: float, height: float) -> None:
-        """Lay the plane over a rectangle."""
+        """Place the coordinate plane over a rectangle."""
         self.box = (left, bottom, width, height)
 
     def at(self, x: float, y: float) -> tuple[float, float]:
-        """Give the pixel of a point of the plane."""
+        """Return the pixel of a point of the plane."""
         left, bottom, width, height = self.box
         return round(left + x * width, 1), round(bottom - y * height, 1)
 
     def axes(self, across: str, up: str) -> None:
-        """Draw the two axes with their names."""
+        """Draw the two axes with labels."""
         (x0, y0), (x1, y1) = self.at(0, 0), self.at(1, 1)
         self.shapes.append(f'<path class="axis" d="M{x0} {y1}V{y0}H{x1}"/>')
         self.text(across, (x0 + x1) / 2, y0 + 30, kind="soft", anchor="middle")
@@ -75,13 +75,13 @@ class Drawing:
         anchor: str = "start",
         turned: bool = False,
     ) -> None:
-        """Write words at a pixel."""
+        """Write text at a pixel."""
         turn = f' transform="rotate(-90 {x:g} {y:g})"' if turned else ""
         place = f'x="{x:g}" y="{y:g}" text-anchor="{anchor}"{turn}'
         self.shapes.append(f'<text class="{kind}" {place}>{escape(words)}</text>')
 
     def svg(self) -> str:
-        """Give the file."""
+        """Return the content of the file."""
         width, height = self.size
         head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img">'
         title = f"<title>{escape(self.words)}</title>"
@@ -89,7 +89,7 @@ class Drawing:
 
 
 def dominance() -> Drawing:
-    """Four arms; what the front leaves behind is shaded."""
+    """Draw four arms; the dominated region is shaded."""
     drawing = Drawing(560, 380, "Pareto dominance: A, B and C form the front, B dominates D")
     drawing.axes("reward (more is better)", "-cost (more is better)")
     front = pareto.front(ARMS)
@@ -112,11 +112,11 @@ def dominance() -> Drawing:
 
 
 def maximal_loss() -> Drawing:
-    """What every arm loses in each objective against the best arm there; the larger is its maximal loss."""
-    drawing = Drawing(560, 300, "Maximal loss: what an arm loses in its worst objective; B has the least")
+    """Draw the loss of every arm in each objective; the larger one is its maximal loss."""
+    drawing = Drawing(560, 300, "Maximal loss: the loss of an arm in its worst objective; B has the smallest")
     losses = ARMS.max(axis=0) - ARMS  # (arms, objectives)
     worst = pareto.maximal_loss(ARMS)
-    drawing.text("lost against the best arm in each objective", 60, 30, kind="soft")
+    drawing.text("loss against the best arm in each objective", 60, 30, kind="soft")
     for row, (name, loss, largest) in enumerate(zip(NAMES, losses, worst, strict=True)):
         y = 62 + 52 * row
         best = largest == worst.min()
@@ -125,16 +125,16 @@ def maximal_loss() -> Drawing:
             length = round(float(loss[k]) * 440, 1)
             top = y + 19 * k - 4
             drawing.shapes.append(f'<rect class="{color}" x="60" y="{top}" width="{max(length, 2):g}" height="14"/>')
-            told = f"{label} {loss[k]:.2f}" + (" = its maximal loss" if loss[k] == largest else "")
+            text = f"{label} {loss[k]:.2f}" + (" = its maximal loss" if loss[k] == largest else "")
             kind = "ink small bold" if loss[k] == largest and best else "soft small"
-            drawing.text(told, 60 + max(length, 2) + 8, top + 12, kind=kind)
-    drawing.text("B loses least in its worst objective: the rule picks B.", 60, 284, kind="ink")
+            drawing.text(text, 60 + max(length, 2) + 8, top + 12, kind=kind)
+    drawing.text("B has the smallest loss in its worst objective: the rule picks B.", 60, 284, kind="ink")
     return drawing
 
 
 def optimism() -> Drawing:
-    """Estimates and indices of two arms after few and after many stages, from a bandit that ran."""
-    drawing = Drawing(560, 340, "Optimism: the index is the estimate plus what is not yet known")
+    """Draw estimates and indices of two arms after few and after many stages of a real bandit."""
+    drawing = Drawing(560, 340, "Optimism: the index is the estimate plus the uncertainty")
     means, stages = np.array([0.35, 0.6]), (4, 400)
     rng = np.random.default_rng(1)
     bandit = BlendingBandit(n_features=2, n_objectives=1, noise=0.15, theta_bound=0.8, seed=0)
@@ -160,13 +160,13 @@ def optimism() -> Drawing:
             if part == 0 and arm == 1:
                 drawing.text("index", tip[0] + 13, tip[1] + 5, kind="soft small")
                 drawing.text("estimate", place[0] + 13, place[1] + 5, kind="soft small")
-    drawing.text("Little is known: high indices, both are tried.", 50, 328, kind="soft small")
-    drawing.text("The better one is known well.", 335, 328, kind="soft small")
+    drawing.text("Little data: high indices, both are tried.", 50, 328, kind="soft small")
+    drawing.text("The better one is well estimated.", 335, 328, kind="soft small")
     return drawing
 
 
 def mixing_line() -> Drawing:
-    """Return against cost: two controllers, what mixing them blindly brings, and where a switch could get."""
+    """Draw return against cost: two controllers, the mixing line, the corner and the ceiling."""
     drawing = Drawing(600, 400, "The mixing line between two controllers, the corner above it, and the ceiling between")
     drawing.plane(60, 340, 500, 280)
     drawing.axes("cost per episode (less is better)", "return per episode")
@@ -191,12 +191,12 @@ def mixing_line() -> Drawing:
             drawing.text(words, x - 30, y + above, kind="soft small")
     x, y = drawing.at(0.54, 0.36)
     drawing.text("the mixing line: score 0", x, y, kind="ink")
-    drawing.text("a coin before each episode reaches it,", x, y + 18, kind="soft small")
+    drawing.text("a random choice per episode reaches it,", x, y + 18, kind="soft small")
     drawing.text("no blending needed", x, y + 34, kind="soft small")
     x, y = drawing.at(0.30, 0.70)
     drawing.dot((x, y), "d", radius=6)
     drawing.text("the ceiling", x + 14, y, kind="ink")
-    drawing.text("a switch that may look ahead", x + 14, y + 17, kind="soft small")
+    drawing.text("a method that looks ahead in the simulator", x + 14, y + 17, kind="soft small")
     return drawing
 
 

@@ -1,4 +1,4 @@
-"""What the site has beside the pages in docs/: the root's own pages, and colours for code."""
+"""Add the pages of the repository's root and the colours of code to the site."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PICTURE = "img { max-width: 100%; height: auto; }\n"
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add them; links into docs/ are made short."""
+    """Add the files, with links into docs/ made relative."""
     for name in SHOWN:
         text = (ROOT / name).read_text(encoding="utf-8").replace("](docs/", "](")
         for other in SHOWN:

@@ -1,11 +1,11 @@
-"""Blend two stable-baselines3 policies on a Gymnasium task: carry a pole to a mark, without letting it lean.
+"""Blend two stable-baselines3 policies on a Gymnasium task: carry a pole to a mark and keep it upright.
 
     pip install "blendctl[sb3]"
     python examples/two_sb3_policies.py
 
-CartPole with a mark at x = 1. Being near the mark pays; every step at which the pole leans more than 0.04 rad costs.
-One PPO policy is trained for the reward alone, one with a price on the cost. They know nothing of each
-other; the blend switches between them, and learns online what each brings.
+CartPole with a mark at x = 1. The reward is higher near the mark; every step in which the pole leans more than 0.04 rad
+has a cost. One PPO policy is trained for the reward alone, one with a price on the cost. The blend switches between them
+and learns their feedback online.
 """
 
 import argparse
@@ -23,7 +23,7 @@ STEPS = 200  # per episode
 
 
 class Carry(gymnasium.Wrapper):
-    """CartPole whose reward is to be near x = 1 and whose cost, in info, is to lean."""
+    """CartPole with a reward for being near x = 1 and a cost, in info, for leaning."""
 
     def __init__(self, price: float = 0.0) -> None:
         super().__init__(gymnasium.make("CartPole-v1", max_episode_steps=STEPS))
@@ -48,8 +48,8 @@ def trained(price: float, steps: int) -> PPO:
 
 
 def main(train_steps: int = 30_000, episodes: int = 10) -> dict[str, dict]:
-    """Train, drive with each alone and with the blend, on the same episodes; print and give the figures."""
-    torch.set_num_threads(1)  # the networks are too small for more
+    """Train, drive with each policy alone and with the blend on the same episodes; print and return the results."""
+    torch.set_num_threads(1)  # the networks are small
     policies = [trained(price, train_steps) for price in (0.0, 0.5)]
     results = {}
     print(f"{'':<8}{'return':>8}{'cost':>8}   driven by fast, safe")
@@ -59,12 +59,12 @@ def main(train_steps: int = 30_000, episodes: int = 10) -> dict[str, dict]:
         "blended": {"hold": 5},  # five control steps per decision
     }.items():
         blender = Blender(policies, ["fast", "safe"], fallback="safe", stochastic=False, seed=0, **options)
-        tally = EpisodeStats(blender.names)
+        stats = EpisodeStats(blender.names)
         for record in run(Carry(), blender, episodes=episodes, seed=100):
-            tally.add(record)
-        results[title] = told = tally.summary()
-        shares = "  ".join(f"{100 * share:3.0f}%" for share in told["arm_share"].values())
-        print(f"{title:<8}{told['return_mean']:>8.1f}{told['cost_mean']:>8.1f}   {shares}")
+            stats.add(record)
+        results[title] = summary = stats.summary()
+        shares = "  ".join(f"{100 * share:3.0f}%" for share in summary["arm_share"].values())
+        print(f"{title:<8}{summary['return_mean']:>8.1f}{summary['cost_mean']:>8.1f}   {shares}")
     return results
 
 

@@ -1,4 +1,4 @@
-"""The commands blend, explain and check-controller, from their words to their files."""
+"""`blend`, `explain` and `check-controller`: arguments, output and files."""
 
 import json
 
@@ -17,7 +17,7 @@ def call(capsys, *args):
 
 @pytest.fixture(scope="module")
 def drive(tmp_path_factory):
-    """One drive that several tests look at."""
+    """One run that several tests inspect."""
     folder = tmp_path_factory.mktemp("blend")
     with pytest.raises(SystemExit) as stopped:
         main(

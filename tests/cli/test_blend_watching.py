@@ -1,4 +1,4 @@
-"""Watching a blend: the terminal's display, the live page's address, Ctrl-C, and a report of what was left."""
+"""`blend` while it runs: terminal display, live page, Ctrl-C, and a report of the remains."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The command compare, from its words to its files."""
+"""`compare`: arguments, output and files."""
 
 import json
 
@@ -19,7 +19,7 @@ def call(capsys, *args):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """One comparison that several tests look at."""
+    """One comparison that several tests inspect."""
     where = tmp_path_factory.mktemp("compare") / "out"
     with pytest.raises(SystemExit) as stopped:
         main(

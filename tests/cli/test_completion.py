@@ -1,4 +1,4 @@
-"""Completion at Tab, as the shell asks for it: through the environment, of the real command line."""
+"""Shell completion of the real command line, called through environment variables as by a shell."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from blendctl.controllers import zoo_names
 
 
 def offered(words, position=None):
-    """What bash would be offered for these words, the last of which is being typed."""
+    """Return the completions of the last word in bash."""
     environment = os.environ | {
         "_BLENDCTL_COMPLETE": "bash_complete",
         "COMP_WORDS": " ".join(words),

@@ -1,4 +1,4 @@
-"""`blendctl conformance` prints a table, writes its figures, and fails when a world differs."""
+"""`blendctl conformance` prints a table, writes JSON, and fails if a world differs."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The commands around controllers, on a real world: train, resume, evaluate, and what they refuse."""
+"""Train, resume and evaluate controllers in a real world; wrong input is reported."""
 
 import json
 import signal

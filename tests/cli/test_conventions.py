@@ -1,4 +1,4 @@
-"""What holds for every command: an example that parses, help in sentences, JSON where a script wants it."""
+"""Every command has help, an example that parses, exit codes and JSON."""
 
 import contextlib
 import json
@@ -12,7 +12,7 @@ from blendctl.cli import COMMANDS, command_line, main
 
 
 def leaves(command, name):
-    """Every command that can be called, with its words: demo is a group, `demo bandit` is called."""
+    """Yield every command that can be called with its full name, such as `demo bandit`."""
     if isinstance(command, click.Group):
         for child in command.list_commands(None):
             yield from leaves(command.get_command(None, child), f"{name} {child}")
@@ -40,11 +40,11 @@ def test_every_command_has_help_and_an_example_that_parses(name, tmp_path, monke
     for line in lines:
         words = shlex.split(line, comments=True)
         words = words[words.index("blendctl") + len(name.split()) :]
-        for word in words:  # folders that an earlier command would have made
+        for word in words:  # directories that an earlier command would create
             if not word.startswith("-") and re.fullmatch(r"[\w-]+(/[\w-]+)?", word) and "/" in word:
                 (tmp_path / word).mkdir(parents=True, exist_ok=True)
         (tmp_path / "recordings").mkdir(exist_ok=True)
-        with contextlib.suppress(click.exceptions.Exit):  # an option that answers at once, such as --list
+        with contextlib.suppress(click.exceptions.Exit):  # eager options such as --list
             command.make_context(name, words)  # raises if an option is unknown or a value is not allowed
 
 

@@ -1,4 +1,4 @@
-"""`evaluate` and `play` take controllers from anywhere, as every other command does, and refuse with one clear line."""
+"""`evaluate` and `play` accept every kind of controller and report wrong input in one line."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Ctrl-C on real processes in the middle of their work: one line, exit code 130, no traceback, no half-written file."""
+"""Ctrl-C on real processes: one line, exit code 130, no traceback, no incomplete file."""
 
 import os
 import signal
@@ -27,11 +27,11 @@ ALLOWED = {
     "blend": {"out"},
     "reproduce": {"out"},
     "compare": {"out"},
-}  # what may be there when it stopped
+}  # files and directories that may remain
 
 
 def worked(session):
-    """Processor time, in seconds, of all processes that a terminal would tell together."""
+    """Return the CPU time, in seconds, of all processes of a session."""
     ticks = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -44,7 +44,7 @@ def worked(session):
 
 
 def wait_until_busy(process, seconds):
-    """Wait until the work is under way: so much processor time goes beyond the imports."""
+    """Wait until the processes have used `seconds` of CPU time, which is more than the imports need."""
     while worked(process.pid) < seconds:
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.05)
@@ -69,10 +69,10 @@ def test_ctrl_c_is_one_line_and_130(command, tmp_path):
             assert "steps/s" in process.stdout.readline(), "the first updates are done"
         elif command == "doctor":
             while not Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text():
-                time.sleep(0.05)  # until it tries something in a process of its own
+                time.sleep(0.05)  # until a check runs in its own process
         else:
             wait_until_busy(process, 9.0 if command in ("reproduce", "compare") else 3.0)
-        os.killpg(process.pid, signal.SIGINT)  # a terminal tells the whole group
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to the whole group
         out, err = process.communicate(timeout=60)
     finally:
         if process.poll() is None:
@@ -85,7 +85,7 @@ def test_ctrl_c_is_one_line_and_130(command, tmp_path):
     assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".part")]
     patience = time.monotonic() + 20
     while worked(process.pid) and time.monotonic() < patience:
-        time.sleep(0.1)  # multiprocessing's tracker of resources leaves a moment later
+        time.sleep(0.1)  # multiprocessing's resource tracker ends a moment later
     assert worked(process.pid) == 0, "a process was left behind"
     if command == "train":
         assert "--resume" in out

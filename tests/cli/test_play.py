@@ -1,4 +1,4 @@
-"""`blendctl play` films random and saved controllers, and refuses what it cannot film."""
+"""`blendctl play` films random and saved controllers and reports wrong input."""
 
 import subprocess
 import sys

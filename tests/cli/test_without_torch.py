@@ -1,4 +1,4 @@
-"""An installation without torch: help and completion work as ever, training says which extra is missing."""
+"""Without torch, help and completion work and training names the missing extra."""
 
 import os
 import subprocess

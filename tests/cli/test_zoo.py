@@ -1,4 +1,4 @@
-"""What ships is not overwritten by accident: `zoo --add` and `train-context` ask for --replace, and say so early."""
+"""Shipped controllers are not overwritten by accident: `zoo --add` and `train-context` need --replace."""
 
 import json
 import shutil
@@ -25,8 +25,8 @@ def files(folder):
 
 @pytest.fixture
 def zoo(tmp_path, monkeypatch):
-    """A zoo with one controller in it, in the place of the one that ships, and a finished run beside it."""
-    shipped = find_controller_file("PointGoal1/ppo")
+    """A temporary zoo with one controller, and a finished run."""
+    shipped = controller_file("PointGoal1/ppo")
     folder = tmp_path / "zoo"
     (folder / "PointGoal1").mkdir(parents=True)
     shutil.copy(shipped, folder / "PointGoal1" / "ppo.safetensors")

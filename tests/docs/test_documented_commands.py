@@ -1,4 +1,4 @@
-"""Every command line in the documentation is run, or at least parsed where it would take long."""
+"""Every command line in the documentation is run, or parsed if it would take long."""
 
 import re
 import shlex
@@ -32,12 +32,12 @@ LONG = {
     "reproduce",
     "compare",
     "doctor",
-}  # tested elsewhere; here they are parsed
-PARSED = {"--add", "--live", "--view"}  # options that need a run, a reader or OpenGL
+}  # tested elsewhere; here only parsed
+PARSED = {"--add", "--live", "--view"}  # options that need a run, a browser or OpenGL
 
 
 def lines_of(page):
-    """Give the command lines in the page's blocks, as words."""
+    """Yield the command lines in the page's blocks, as words."""
     for block in FENCE.findall(page.read_text(encoding="utf-8")):
         for line in re.sub(r"\\\n\s*", " ", block).splitlines():
             line = line.removeprefix("$ ")
@@ -51,7 +51,7 @@ EVERY = [pytest.param(page, id=page.stem) for page in PAGES if list(lines_of(pag
 
 @pytest.fixture
 def desk(tmp_path, monkeypatch):
-    """A folder with what a reader is told to have: a controller, a task, a finished run, recordings."""
+    """A directory with what the pages assume: a controller, a task, a finished run, recordings."""
     (tmp_path / "mine.py").write_text("def drive(observation):\n    return [0.5, 0.0]\n")
     (tmp_path / "volcano.py").write_text(
         "from blendctl.envs import Goal, Hazards, Task\n"
@@ -72,7 +72,7 @@ def desk(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """A small drive, for pages that explain one which another page makes."""
+    """A small run, for pages that explain a run of another page."""
     folder = tmp_path_factory.mktemp("drive") / "blend"
     with pytest.raises(SystemExit):
         main(["blend", "PointGoal1", "--episodes", "1", "--no-alone", "--out", str(folder)])
@@ -90,7 +90,7 @@ def test_documented_commands_work(page, desk, finished, capsys):
         if name in LONG or PARSED & set(words) or words[:1] == ["--help"]:
             parse(words, desk)
             continue
-        assert name in SMALL, f"{page.name}: say in this test how to run it: blendctl {shlex.join(words)}"
+        assert name in SMALL, f"{page.name}: add to SMALL or LONG in this test: blendctl {shlex.join(words)}"
         if name in ("explain", "report") and not (desk / words[1]).exists():
             (desk / words[1]).parent.mkdir(parents=True, exist_ok=True)
             (desk / words[1]).symlink_to(finished)
@@ -101,7 +101,7 @@ def test_documented_commands_work(page, desk, finished, capsys):
 
 
 def smaller(words, options):
-    """Replace the values of options, and add those that are missing."""
+    """Replace the values of options and add missing options."""
     words = list(words)
     for flag, value in zip(options[::2], options[1::2], strict=False):
         if flag in words:
@@ -112,7 +112,7 @@ def smaller(words, options):
 
 
 def parse(words, desk):
-    """Parse a command line as if it were called; folders that it would read are there."""
+    """Parse a command line without running it; create the directories that it would read."""
     for word in words:
         if re.fullmatch(r"(runs|out)/[\w./-]+", word) and "." not in word:
             (desk / word).mkdir(parents=True, exist_ok=True)
@@ -124,6 +124,6 @@ def parse(words, desk):
     command.make_context(words[0], words[1:])
 
 
-def test_the_test_sees_the_commands_of_the_pages():
-    told = {words[0] for page in PAGES for words in lines_of(page)}
-    assert {"blend", "explain", "report", "play", "train", "evaluate", "doctor"} <= told
+def test_the_commands_of_the_pages_are_found():
+    commands = {words[0] for page in PAGES for words in lines_of(page)}
+    assert {"blend", "explain", "report", "play", "train", "evaluate", "doctor"} <= commands

@@ -1,4 +1,4 @@
-"""The table of a record's columns is true: every column is in it, with its type, and null only where it says so."""
+"""The documented columns of a record are complete and correct, with types and nulls."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ WORDS = {"ARM": "(fast_one|slow)", "GOAL": "(reward|minus_cost)", "i": r"\d+"}
 
 
 def documented():
-    """Give (pattern, type, words on null) for each column that the page names."""
+    """Yield (pattern, type, text on null) for each documented column."""
     section = PAGE.read_text(encoding="utf-8").split("### Its columns")[1].split("\n## ")[0]
     for line in section.splitlines():
         if line.startswith("| `"):
@@ -27,7 +27,7 @@ def documented():
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """A drive in which much goes wrong: a fault, a blind moment, feedback that is late or never comes."""
+    """A run with a fault, an observation of NaN, and late and missing feedback."""
     folder = tmp_path_factory.mktemp("drive") / "record"
     steps = iter(range(1000))
 
@@ -58,14 +58,14 @@ def test_every_column_is_in_the_table_with_its_type(table):
         assert any(pattern.fullmatch(name) for name in table.column_names), pattern.pattern
 
 
-def test_what_is_never_null_never_is_and_the_rest_can_be(table):
+def test_columns_are_null_only_as_documented(table):
     nulls = {name: table[name].null_count for name in table.column_names}
     for pattern, _, null in documented():
         found = sum(count for name, count in nulls.items() if pattern.fullmatch(name))
         assert (found == 0) == null.startswith("never"), f"{pattern.pattern}: {found} nulls"
 
 
-def test_the_numbers_are_what_the_table_says(table):
+def test_the_values_agree_with_the_documentation(table):
     frame = table.to_pandas()
     steady = frame[(frame["cause"] == "rule") & ~frame["switched"]]
     assert len(steady) > 0

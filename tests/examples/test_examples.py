@@ -1,4 +1,4 @@
-"""The examples run, and show what they say they show."""
+"""The examples run and their results agree with their docstrings."""
 
 import importlib.util
 from pathlib import Path
@@ -24,7 +24,7 @@ def test_two_sb3_policies_are_trained_and_blended(capsys):
     assert "blended" in capsys.readouterr().out
 
 
-def test_a_classical_and_a_learned_controller_share_the_drive():
+def test_a_classical_and_a_learned_controller_are_blended():
     results = example("classical_and_learned").main(episodes=3)
     network, field, blended = results["network"], results["field"], results["blended"]
     assert field["return_mean"] < blended["return_mean"] < network["return_mean"] + 1.0
@@ -33,15 +33,15 @@ def test_a_classical_and_a_learned_controller_share_the_drive():
     assert blended["switches"] > 0
 
 
-def test_a_new_requirement_is_met_without_training_anew():
+def test_a_new_requirement_is_met_without_retraining():
     results = example("new_requirement").main(episodes=2)
     old, new, blended = results["old"], results["new"], results["blended"]
     assert blended["speed_mean"] < 0.25 * old["speed_mean"], "the new requirement"
     assert blended["hazards_mean"] < new["hazards_mean"], "the old one"
-    assert blended["return_mean"] > 5.0, "it still drives to goals"
+    assert blended["return_mean"] > 5.0, "it still reaches goals"
 
 
-def test_every_example_is_listed_where_readers_look():
+def test_every_example_is_listed_in_the_readme():
     names = {path.stem for path in FOLDER.glob("*.py")}
     assert len(names) == 3
     readme = (FOLDER.parent / "README.md").read_text(encoding="utf-8")
