@@ -113,7 +113,7 @@ def test_ctrl_c_keeps_finished_units_and_prints_how_to_resume(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
     assert done.returncode == 130, done.stderr
-    assert "the same command goes on from there" in done.stderr
+    assert "the same command resumes the run" in done.stderr
     assert f"--out {tmp_path}" in done.stderr
     assert len(list((tmp_path / "units").iterdir())) == 1
     assert "PointGoal1" in json.loads((tmp_path / "verdict.json").read_text())

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from blendctl.cli import completers
-from blendctl.cli import options as shared
+from blendctl.cli import shared_options as shared
 from blendctl.cli.invocation import typed_command
 from blendctl.cli.multi_option import MultiValueCommand
 from blendctl.cli.output import json_bytes, make_table, optional, table_console, write_json

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from blendctl.cli import completers
-from blendctl.cli import options as shared
+from blendctl.cli import shared_options as shared
 from blendctl.cli.output import make_table, table_console, write_json
 
 __all__ = ["check_controller"]

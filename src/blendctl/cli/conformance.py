@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from blendctl.cli.options import json_option
+from blendctl.cli.shared_options import json_option
 from blendctl.cli.output import make_table, progress_bar, table_console, write_json
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from blendctl.cli import options as shared
+from blendctl.cli import shared_options as shared
 from blendctl.cli.output import make_table, progress_bar, table_console, write_json
 
 __all__ = ["demo"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from blendctl.cli.options import json_option
+from blendctl.cli.shared_options import json_option
 from blendctl.cli.output import make_table, progress_bar, table_console, write_json
 
 __all__ = ["doctor"]

@@ -13,7 +13,7 @@ import click
 
 from blendctl.atomic import write_atomically
 from blendctl.cli import completers
-from blendctl.cli import options as shared
+from blendctl.cli import shared_options as shared
 from blendctl.cli.controller_argument import open_named_controller
 from blendctl.cli.output import make_table, progress_bar, table_console, write_json
 from blendctl.controllers import NetworkController

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from blendctl.cli.options import json_option
+from blendctl.cli.shared_options import json_option
 from blendctl.cli.output import table_console, write_json
 
 if TYPE_CHECKING:

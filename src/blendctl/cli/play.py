@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import ArrayLike, NDArray
 
 from blendctl.cli import completers
-from blendctl.cli import options as shared
+from blendctl.cli import shared_options as shared
 from blendctl.cli.output import make_table, progress_bar, table_console, write_json
 from blendctl.envs.drawing import Picture
 from blendctl.envs.vector import VectorWorld

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blendctl.cli import completers
-from blendctl.cli import options as shared
+from blendctl.cli import shared_options as shared
 from blendctl.cli.invocation import typed_command
 from blendctl.cli.multi_option import MultiValueCommand
 from blendctl.cli.output import make_table, mean_cells, optional, table_console, write_json

@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 
 from blendctl.cli import completers
-from blendctl.cli.options import world_argument
+from blendctl.cli.shared_options import world_argument
 from blendctl.cli.output import progress_bar
 from blendctl.cli.world_argument import world_argument
 from blendctl.controllers import load, write_controller

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from blendctl.cli import options as shared
+from blendctl.cli import shared_options as shared
 from blendctl.cli.completers import zoo_controllers
 from blendctl.cli.output import make_table, progress_bar, table_console, write_json
 from blendctl.controllers import NetworkController, load, write_controller
