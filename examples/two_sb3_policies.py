@@ -4,8 +4,8 @@
     python examples/two_sb3_policies.py
 
 CartPole with a mark at x = 1. The reward is higher near the mark; every step in which the pole leans more than 0.04 rad
-has a cost. One PPO policy is trained for the reward alone, one with a price on the cost. The blend switches between them
-and learns their feedback online.
+has a cost. One PPO policy is trained for the reward alone, one with a price on the cost. The blend switches between
+them and learns their feedback online.
 """
 
 import argparse

@@ -123,7 +123,7 @@ def test_check_controller_passes_and_fails(tmp_path, capsys):
     )  # fmt: skip
     assert code == 0
     assert "it can drive" in out
-    assert {"check", "verdict", "words"} == set(json.loads((tmp_path / "found.json").read_text())[0])
+    assert {"check", "verdict", "message"} == set(json.loads((tmp_path / "found.json").read_text())[0])
     code, out, _ = call(capsys, "check-controller", f"{tmp_path}/mine.py:bad", "--observations", 20)
     assert code == 1
     assert "expected (2,)" in out

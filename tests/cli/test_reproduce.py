@@ -48,7 +48,7 @@ def test_the_verdict_is_printed_in_plain_words(finished):
     text = finished[1].stdout
     assert "the blended controller" in text
     assert "those of random switching" in text
-    assert "the paper's took 2 ms" in text
+    assert "the paper reports 2 ms" in text
 
 
 def test_a_second_call_runs_nothing_and_has_the_same_verdict(finished, tmp_path):

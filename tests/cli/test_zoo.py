@@ -26,7 +26,7 @@ def files(folder):
 @pytest.fixture
 def zoo(tmp_path, monkeypatch):
     """A temporary zoo with one controller, and a finished run."""
-    shipped = controller_file("PointGoal1/ppo")
+    shipped = find_controller_file("PointGoal1/ppo")
     folder = tmp_path / "zoo"
     (folder / "PointGoal1").mkdir(parents=True)
     shutil.copy(shipped, folder / "PointGoal1" / "ppo.safetensors")

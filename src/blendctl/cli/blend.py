@@ -96,7 +96,7 @@ def blend(
     find_task(world)  # raises for an unknown world
     specs = controllers or _zoo_pair(world)
     drivers = [open_controller(spec, world=world) for spec in specs]
-    arm_names = list(names) or _unique([short_name(spec) for spec in specs])
+    arm_names = list(names) or _unique([display_name(spec) for spec in specs])
     settings = _blender_settings(options, arm_names)
     started = time.perf_counter()
     # Check the settings before the files of an earlier run are removed.

@@ -41,7 +41,7 @@ def check_controller(
     )
     table = make_table("check", "", "result", left=3, title=f"{controller} on {observations} observations of {world}")
     for result in results:
-        table.add_row(result.check, STYLES[result.verdict], result.words)
+        table.add_row(result.check, STYLES[result.verdict], result.message)
     console = table_console(json_file)
     console.print(table)
     write_json(json_file, [asdict(result) for result in results])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from blendctl.cli.shared_options import json_option
 from blendctl.cli.output import make_table, progress_bar, table_console, write_json
+from blendctl.cli.shared_options import json_option
 
 if TYPE_CHECKING:
     from rich.table import Table

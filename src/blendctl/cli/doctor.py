@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from blendctl.cli.shared_options import json_option
 from blendctl.cli.output import make_table, progress_bar, table_console, write_json
+from blendctl.cli.shared_options import json_option
 
 __all__ = ["doctor"]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from blendctl.cli.shared_options import json_option
 from blendctl.cli.output import table_console, write_json
+from blendctl.cli.shared_options import json_option
 
 if TYPE_CHECKING:
     from blendctl.blender import Record

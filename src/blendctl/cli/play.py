@@ -184,7 +184,7 @@ def play(
         policy = _random_policy(worlds.batch.act_size, seed=seed)
     else:
         policy = _controller_policy(controller, worlds, world=name, seed=seed, deterministic=deterministic)
-    caption = Caption(task, f"{name}  ·  {short_name(controller)}")
+    caption = Caption(task, f"{name}  ·  {display_name(controller)}")
     last: dict[int, FilmStep] = {}  # by episode
     with progress_bar() as progress, open_film(out, fps=steps_per_second / every) as film:
         bar = progress.add_task("filming", total=episodes * (steps + 1))

@@ -177,7 +177,7 @@ def _write_results(reproduction: Reproduction, started: float) -> dict[str, Any]
 
 def _print_name(spec: str) -> str:
     """Return a controller's name as papers print it: PPO-Lagrangian."""
-    from blendctl.controllers.resolve import short_name
+    from blendctl.controllers.resolve import display_name
 
     name = display_name(spec)
     first, dash, rest = name.partition("-")

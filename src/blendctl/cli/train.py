@@ -14,9 +14,8 @@ import click
 from rich.console import Console
 
 from blendctl.cli import completers
-from blendctl.cli.shared_options import world_argument
 from blendctl.cli.output import progress_bar
-from blendctl.cli.world_argument import world_argument
+from blendctl.cli.shared_options import world_argument
 from blendctl.controllers import load, write_controller
 from blendctl.controllers.card import make_card
 from blendctl.controllers.zoo import write_card

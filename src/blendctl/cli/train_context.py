@@ -116,7 +116,7 @@ def _network(name: str) -> NetworkController:
 
 def _targets(names: tuple[str, ...], *, out: Path | None, replace: bool) -> list[Path]:
     """Return the file that each controller will be written to; raise before the training if one must not be."""
-    targets = [controller_file(name) for name in names]
+    targets = [find_controller_file(name) for name in names]
     if out is not None:
         targets = [
             out / (f"{p.absolute().parent.name}.safetensors" if p.name == "controller.safetensors" else p.name)
@@ -130,7 +130,7 @@ def _targets(names: tuple[str, ...], *, out: Path | None, replace: bool) -> list
             break
         if out is not None and path.exists():
             raise InputError(f"{path} exists; use another --out, or --replace to overwrite it")
-        if ships(path):
+        if in_zoo(path):
             command = shlex.join(["blendctl", "train-context", *names, "--out", "out/context"])
             raise InputError(
                 f'"{name}" ships with blendctl and would be overwritten; to write copies: {command}; '

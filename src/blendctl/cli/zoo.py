@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from blendctl.cli.completers import zoo_controllers
-from blendctl.cli.shared_options import json_option
 from blendctl.cli.output import make_table, optional, table_console, write_json
+from blendctl.cli.shared_options import json_option
 from blendctl.controllers import load, zoo_names
 from blendctl.controllers.card import card_markdown
 from blendctl.controllers.zoo import add_to_zoo
