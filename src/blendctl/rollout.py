@@ -250,6 +250,9 @@ class _Actors:
     def ask(self, observations: FloatArray) -> FloatArray:
         """Return the actions (arms, B, action_size) of all controllers."""
         proposals = propose(self.controllers, observations, self.rngs)
+        if self.limits is not None and proposals.shape[2:] != self.limits[0].shape:
+            wanted = (len(observations), *self.limits[0].shape)
+            raise InputError(f"expected actions of shape {wanted}, actually: {proposals.shape[1:]}")
         if self.checked and not np.isfinite(proposals).all():
             arm = int(np.argwhere(~np.isfinite(proposals))[0][0])
             name = getattr(self.controllers[arm], "name", arm)

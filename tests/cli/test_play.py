@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode
 from PIL import Image
 
 from blendctl.cli.play import film_steps, play
-from blendctl.controllers import NetworkController, identity_encoding, write_controller
+from blendctl.controllers import NetworkController, as_controller, identity_encoding, write_controller
 from blendctl.controllers.dense import Dense
 from blendctl.envs import VectorWorld
 from blendctl.errors import InputError
@@ -90,9 +90,9 @@ def test_the_same_seed_gives_the_same_film(tmp_path):
 
 
 def test_film_steps_have_return_cost_and_goals_of_the_world():
-    worlds = VectorWorld("PointGoal1", 1, autoreset_mode=AutoresetMode.DISABLED, render_mode="topdown")
+    worlds = filmed("PointGoal1", steps=30)
     action = np.array([[1.0, 0.1]])
-    frames = list(film_steps(worlds, lambda obs, step: action, episodes=2, steps=30, seed=7, every=4))
+    frames = list(film_steps(worlds, as_controller(lambda obs: action), rng=None, episodes=2, seed=7, every=4))
     assert [frame.step for frame in frames] == [*range(31), *range(31)]
     shown = [frame.step for frame in frames[:31] if frame.picture is not None]
     assert shown == [0, 4, 8, 12, 16, 20, 24, 28, 30]
@@ -104,9 +104,9 @@ def test_film_steps_have_return_cost_and_goals_of_the_world():
 
 
 def test_a_cost_between_two_pictures_is_marked():
-    worlds = VectorWorld("PointGoal1", 1, autoreset_mode=AutoresetMode.DISABLED, render_mode="topdown")
+    worlds = filmed("PointGoal1", steps=8)
     frames = []
-    for frame in film_steps(worlds, lambda obs, step: np.zeros((1, 2)), episodes=1, steps=8, seed=0, every=4):
+    for frame in film_steps(worlds, STILL, rng=None, episodes=1, seed=0, every=4):
         frames.append(frame)
         state = worlds.batch.worlds
         # a hazard lies under the robot in the second step only
@@ -114,11 +114,8 @@ def test_a_cost_between_two_pictures_is_marked():
     assert [frame.costs_now for frame in frames if frame.picture is not None] == [False, True, False]
 
 
-def test_the_film_stops_at_the_end_of_an_episode():
-    worlds = VectorWorld(
-        "PointGoal0", 1, autoreset_mode=AutoresetMode.DISABLED, render_mode="topdown", max_episode_steps=5
-    )
-    frames = list(film_steps(worlds, lambda obs, step: np.zeros((1, 2)), episodes=1, steps=50, seed=0, every=2))
+def test_the_last_step_of_an_episode_has_a_picture():
+    frames = list(film_steps(filmed("PointGoal0", steps=5), STILL, rng=None, episodes=1, seed=0, every=2))
     assert frames[-1].step == 5
     assert frames[-1].picture is not None
 

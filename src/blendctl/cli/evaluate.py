@@ -18,8 +18,6 @@ from blendctl.cli.controller_argument import open_named_controller
 from blendctl.cli.output import make_table, progress_bar, table_console, write_json
 from blendctl.controllers import NetworkController
 from blendctl.controllers.classical import CLASSICAL
-from blendctl.controllers.evaluation import Evaluation
-from blendctl.controllers.evaluation import evaluate as run_episodes
 from blendctl.errors import BlendctlError, InputError, StateError
 from blendctl.evaluation import Evaluation
 from blendctl.evaluation import evaluate as run_episodes

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from blendctl.cli import completers
 from blendctl.cli import shared_options as shared
 from blendctl.cli.output import make_table, progress_bar, table_console, write_json
+from blendctl.controllers.base import Controller, Stateful
 from blendctl.envs.drawing import Picture
 from blendctl.envs.vector import VectorWorld
 from blendctl.errors import BlendctlError, InputError, StateError
@@ -24,8 +25,6 @@ __all__ = ["play", "FilmStep", "film_steps"]
 RENDER_MODES = {"topdown": "topdown", "camera": "rgb_array"}  # --view -> render mode
 RANDOM_HOLD = 15  # steps per random action; a new one at every step would average out
 TRAIL = 150  # positions
-
-Policy = Callable[[NDArray[np.float64], int], NDArray[np.float64]]  # observations (1, obs), step -> actions (1, act)
 
 
 @dataclass(frozen=True)
@@ -42,33 +41,41 @@ class FilmStep:
     picture: Picture | None  # None where the film skips a step
 
 
-def film_steps(
-    worlds: VectorWorld, policy: Policy, *, episodes: int, steps: int, seed: int, every: int
-) -> Iterator[FilmStep]:
-    """Drive one world through episodes of at most `steps` steps, with a picture of every `every` steps.
+class _FirstPicture(Switch):
+    """Let the only controller drive; render before the first step of every episode."""
 
-    Episode i uses seed + i, as in `blendctl evaluate`.
+    def __init__(self, worlds: VectorWorld) -> None:
+        self.worlds, self.picture = worlds, np.zeros((0, 0, 3), np.uint8)
+
+    def choose(self, frame: StepInput) -> NDArray[np.intp]:
+        if frame.episode_step[0] == 0:
+            self.picture = _render(self.worlds)
+        return np.zeros(1, np.intp)
+
+
+def film_steps(
+    worlds: VectorWorld, controller: Controller, *, rng: Rng, episodes: int, seed: int, every: int
+) -> Iterator[FilmStep]:
+    """Run episodes in one world, with a picture of every `every`-th step.
+
+    Episode i uses seed + i, as in `blendctl evaluate`. The world sets the length of the episodes.
     """
-    for episode in range(episodes):
-        observations, _ = worlds.reset(seed=seed + episode)
-        total, cost, goals = 0.0, 0.0, 0
-        costs_now = goal_now = False
-        yield FilmStep(episode, 0, total, cost, goals, costs_now, goal_now, _render(worlds))
-        for step in range(1, steps + 1):
-            actions = policy(observations, step - 1)
-            if not np.isfinite(actions).all():
-                raise StateError(f"the controller returned the action {actions[0]} in step {step}; it must be finite")
-            observations, rewards, terminated, truncated, infos = worlds.step(actions)
-            step_cost, goal_met = float(infos["cost"][0]), bool(infos["goal_met"][0])
-            total, cost, goals = total + float(rewards[0]), cost + step_cost, goals + goal_met
-            costs_now, goal_now = costs_now or bool(step_cost), goal_now or goal_met
-            over = bool(terminated[0] or truncated[0]) or step == steps
-            shown = over or step % every == 0
-            yield FilmStep(episode, step, total, cost, goals, costs_now, goal_now, _render(worlds) if shown else None)
-            if shown:
-                costs_now = goal_now = False
-            if over:
-                break
+    switch = _FirstPicture(worlds)
+    episode, total, cost, goals = 0, 0.0, 0.0, 0
+    costs_now = goal_now = False
+    for batch in rollout(worlds, switch, controllers=[controller], seed=seed, rngs=[rng], episodes=episodes):
+        step, over = int(batch.input.episode_step[0]) + 1, bool(batch.ended[0])
+        if step == 1:
+            total, cost, goals, costs_now, goal_now = 0.0, 0.0, 0, False, False
+            yield FilmStep(episode, 0, total, cost, goals, costs_now, goal_now, switch.picture)
+        met = bool(batch.infos["goal_met"][0])
+        total, cost, goals = total + float(batch.reward[0]), cost + float(batch.cost[0]), goals + met
+        costs_now, goal_now = costs_now or bool(batch.cost[0]), goal_now or met
+        shown = over or step % every == 0
+        yield FilmStep(episode, step, total, cost, goals, costs_now, goal_now, _render(worlds) if shown else None)
+        if shown:
+            costs_now = goal_now = False
+        episode += over
 
 
 def _render(worlds: VectorWorld) -> Picture:
@@ -77,52 +84,73 @@ def _render(worlds: VectorWorld) -> Picture:
     return pictures[0]
 
 
-def _random_policy(size: int, *, seed: int) -> Policy:
-    rng = np.random.default_rng(seed)
-    action = np.zeros((1, size))
+class _RandomActions:
+    """Draw uniform actions, each held for some steps."""
 
-    def act(observations: NDArray[np.float64], step: int) -> NDArray[np.float64]:
-        if step % RANDOM_HOLD == 0:
-            action[:] = rng.uniform(-1.0, 1.0, (1, size))
-        return action
+    name = "random"
 
-    return act
+    def __init__(self, size: int, seed: int) -> None:
+        self.rng, self.size = np.random.default_rng(seed), size
+        self.reset()
+
+    def reset(self) -> None:
+        self.step, self.action = 0, np.zeros((1, self.size))
+
+    def act(self, observation: ArrayLike, rng: Rng = None) -> NDArray[np.float64]:
+        if self.step % RANDOM_HOLD == 0:
+            self.action = self.rng.uniform(-1.0, 1.0, (1, self.size))
+        self.step += 1
+        return self.action
 
 
-def _controller_policy(name: str, worlds: VectorWorld, *, world: str, seed: int, deterministic: bool) -> Policy:
+class _OneWorld:
+    """Call a controller with single observations, because not every controller takes a batch; name it in errors."""
+
+    def __init__(self, controller: Controller, *, name: str, world: str, size: int) -> None:
+        self.controller, self.name, self.world, self.size = controller, name, world, size
+        self.reset()
+
+    def reset(self) -> None:
+        self.step = 0
+
+    def act(self, observation: ArrayLike, rng: Rng = None) -> NDArray[np.float64]:
+        self.step += 1
+        try:
+            if self.step == 1 and isinstance(self.controller, Stateful):
+                self.controller.reset()
+            action = np.asarray(self.controller.act(np.asarray(observation)[0].copy(), rng), np.float64)
+        except (BlendctlError, OSError):
+            raise
+        except Exception as error:  # a user's own code may raise anything
+            raise StateError(
+                f'controller "{self.name}" raised {type(error).__name__} in step {self.step}: {error}'
+            ) from error
+        if action.shape != (self.size,):
+            raise InputError(
+                f'controller "{self.name}" returned an action of shape {action.shape}; '
+                f"{self.world} takes ({self.size},)"
+            )
+        return action[None]
+
+
+def _open(name: str, worlds: VectorWorld, *, world: str, seed: int) -> Controller:
+    """Open a controller by any of its names; "random" draws random actions."""
+    size = worlds.batch.act_size
+    if name == "random":
+        return _RandomActions(size, seed)
     from blendctl.cli.controller_argument import open_named_controller
-    from blendctl.controllers.base import Stateful
     from blendctl.controllers.classical import CLASSICAL
-    from blendctl.controllers.evaluation import check_fits
     from blendctl.envs.catalog import add_task
 
-    rng = np.random.default_rng(seed)
-    size = worlds.batch.act_size
     if name in CLASSICAL:
-        add_task(world, worlds.task)  # they look up their world, which may be the user's own
+        # They look up their world by name, and this one may be the user's own.
+        add_task(world, worlds.task)
     try:
         controller = open_named_controller(name, world=world)
     except InputError as error:
         raise InputError(f'{error}; --controller also takes "random"') from error
     check_fits(controller, worlds)
-
-    def act(observations: NDArray[np.float64], step: int) -> NDArray[np.float64]:
-        try:
-            if step == 0 and isinstance(controller, Stateful):
-                controller.reset()
-            # A single observation, because not every controller accepts a batch.
-            action = np.asarray(controller.act(observations[0].copy(), None if deterministic else rng), np.float64)
-        except (BlendctlError, OSError):
-            raise
-        except Exception as error:  # a user's own code may raise anything
-            raise StateError(
-                f'controller "{name}" raised {type(error).__name__} in step {step + 1}: {error}'
-            ) from error
-        if action.shape != (size,):
-            raise InputError(f'controller "{name}" returned an action of shape {action.shape}; {world} takes ({size},)')
-        return action[None]
-
-    return act
+    return _OneWorld(controller, name=name, world=world, size=size)
 
 
 @click.command(epilog="Example: blendctl play PointGoal1 --controller PointGoal1/ppo --out ppo.gif")
@@ -175,20 +203,19 @@ def play(
         1,
         threads=1,
         autoreset_mode=AutoresetMode.DISABLED,
+        max_episode_steps=min(steps, task.max_episode_steps),
         render_mode=RENDER_MODES[view],
         view={"width": size, "height": size, "trail": TRAIL},
     )
     steps_per_second = worlds.metadata["render_fps"]
     every = max(1, round(steps_per_second / fps))
-    if controller == "random":
-        policy = _random_policy(worlds.batch.act_size, seed=seed)
-    else:
-        policy = _controller_policy(controller, worlds, world=name, seed=seed, deterministic=deterministic)
+    driver = _open(controller, worlds, world=name, seed=seed)
+    rng = None if deterministic else np.random.default_rng(seed)
     caption = Caption(task, f"{name}  ·  {display_name(controller)}")
     last: dict[int, FilmStep] = {}  # by episode
     with progress_bar() as progress, open_film(out, fps=steps_per_second / every) as film:
         bar = progress.add_task("filming", total=episodes * (steps + 1))
-        for moment in film_steps(worlds, policy, episodes=episodes, steps=steps, seed=seed, every=every):
+        for moment in film_steps(worlds, driver, rng=rng, episodes=episodes, seed=seed, every=every):
             last[moment.episode] = moment
             if moment.picture is not None:
                 film.add(
