@@ -15,6 +15,7 @@ from blendctl.cli import shared_options as shared
 from blendctl.cli.invocation import typed_command
 from blendctl.cli.multi_option import MultiValueCommand
 from blendctl.cli.output import json_bytes, make_table, optional, table_console, write_json
+from blendctl.cli.world_argument import world_argument
 from blendctl.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html")
     cls=MultiValueCommand,
     epilog="Example: blendctl blend PointGoal1 --controllers PointGoal1/ppo PointGoal1/ppo-lagrangian --out out/blend",
 )
-@shared.world_argument
+@world_argument
 @shared.controllers_option(
     "Controllers, ordered from performant to safe: zoo names, files (.safetensors, .onnx, .pt, .zip), addresses "
     "(tcp://, unix:), classical ones (pure-pursuit, potential-field, heading-pid, stop), module:object.  "
@@ -93,7 +94,6 @@ def blend(
     from blendctl.controllers.card import versions
     from blendctl.controllers.resolve import display_name, open_controller
 
-    find_task(world)  # raises for an unknown world
     specs = controllers or _zoo_pair(world)
     drivers = [open_controller(spec, world=world) for spec in specs]
     arm_names = list(names) or _unique([display_name(spec) for spec in specs])
@@ -163,11 +163,10 @@ def _zoo_pair(world: str) -> tuple[str, ...]:
     from blendctl.controllers import zoo_names
     from blendctl.controllers.zoo import PAIRS
 
-    name = short_name(world)
-    pair = PAIRS.get(name, ())
+    pair = PAIRS.get(world, ())
     if not pair or not set(pair) <= set(zoo_names()):
         raise InputError(
-            f"the zoo has no pair of controllers for {name}; name some, for example: "
+            f"the zoo has no pair of controllers for {world}; name some, for example: "
             "--controllers pure-pursuit potential-field"
         )
     return pair

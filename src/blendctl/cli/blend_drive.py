@@ -51,13 +51,12 @@ class DriveSession:
         from blendctl.blender.episode_stats import EpisodeStats
         from blendctl.cli.blend_display import live_display
         from blendctl.envs import SingleWorld
-        from blendctl.envs.catalog import short_name
         from blendctl.envs.pose_recorder import PoseRecorder
 
         stats = EpisodeStats(blender.names)
         with ExitStack() as stack:
             stack.enter_context(blender)
-            world = SingleWorld(short_name(self.world), max_episode_steps=self.steps)
+            world = SingleWorld(self.world, max_episode_steps=self.steps)
             tracker = PoseRecorder(world, track, theta=lambda: blender.bandit.theta, live=self.live is not None)
             stack.callback(tracker.close)
             total = self.episodes * world.batch.plan.max_steps

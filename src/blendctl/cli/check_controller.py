@@ -10,6 +10,7 @@ import click
 from blendctl.cli import completers
 from blendctl.cli import shared_options as shared
 from blendctl.cli.output import make_table, table_console, write_json
+from blendctl.cli.world_argument import world_option
 
 __all__ = ["check_controller"]
 
@@ -18,9 +19,7 @@ STYLES = {"good": "[green]good[/]", "note": "[yellow]note[/]", "bad": "[red bold
 
 @click.command(epilog="Example: blendctl check-controller mine.py:drive --world PointGoal1")
 @click.argument("controller", shell_complete=completers.controllers)
-@click.option(
-    "--world", default="PointGoal1", shell_complete=completers.worlds, help="World that supplies the observations."
-)
+@world_option("--world", default="PointGoal1", help="World that supplies the observations, or FILE.py:TASK.")
 @shared.number_option("--observations", "Number of observations.", default=200)
 @click.option("--deadline", type=click.FloatRange(0, min_open=True), default=0.01, help="Seconds per action.")
 @shared.seed_option()

@@ -16,6 +16,7 @@ from blendctl.cli.invocation import typed_command
 from blendctl.cli.multi_option import MultiValueCommand
 from blendctl.cli.output import json_bytes, make_table, mean_cells, optional, table_console, write_json
 from blendctl.cli.unit_runs import say_how_to_resume, unit_progress, warn_changed_versions, warn_damaged_units
+from blendctl.cli.world_argument import world_argument
 from blendctl.errors import BlendctlError, InputError, StateError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def _list_methods(ctx: click.Context, param: click.Parameter, value: bool) -> No
     epilog="Example: blendctl compare PointGoal1 --methods paper random simplex ceiling --out out/compare.  "
     "All methods with their parameters: blendctl compare --list",
 )
-@shared.world_argument
+@world_argument
 @click.option("--methods", multiple=True, metavar="NAME...", help="Methods to compare.  [all; see --list]")
 @shared.controllers_option("The two controllers: zoo names, files, addresses.  [the paper's pair]")
 @shared.number_option("--episodes", "Episodes per method.", default=30)

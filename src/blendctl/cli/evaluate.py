@@ -16,6 +16,7 @@ from blendctl.cli import completers
 from blendctl.cli import shared_options as shared
 from blendctl.cli.controller_argument import open_named_controller
 from blendctl.cli.output import make_table, progress_bar, table_console, write_json
+from blendctl.cli.world_argument import world_option
 from blendctl.controllers import NetworkController
 from blendctl.controllers.classical import CLASSICAL
 from blendctl.errors import BlendctlError, InputError, StateError
@@ -30,9 +31,7 @@ __all__ = ["evaluate"]
 
 @click.command(epilog="Example: blendctl evaluate PointGoal1/ppo --episodes 100 --json out/ppo.json")
 @click.argument("controllers", nargs=-1, required=True, metavar="NAME|PATH...", shell_complete=completers.controllers)
-@click.option(
-    "--env", "world", shell_complete=completers.worlds, help="World.  [the one the controller was trained in]"
-)
+@world_option("--env", "world", help="World, or FILE.py:TASK.  [the one the controller was trained in]")
 @shared.number_option("--episodes", "Number of episodes.", default=100)
 @shared.seed_option(1_000_000, per_episode=True)
 @shared.deterministic_option

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from blendctl.cli import completers
 from blendctl.cli import shared_options as shared
 from blendctl.cli.output import make_table, progress_bar, table_console, write_json
+from blendctl.cli.world_argument import world_argument
 from blendctl.controllers.base import Controller, Stateful
 from blendctl.envs.drawing import Picture
 from blendctl.envs.vector import VectorWorld
@@ -139,12 +140,7 @@ def _open(name: str, worlds: VectorWorld, *, world: str, seed: int) -> Controlle
     if name == "random":
         return _RandomActions(size, seed)
     from blendctl.cli.controller_argument import open_named_controller
-    from blendctl.controllers.classical import CLASSICAL
-    from blendctl.envs.catalog import add_task
 
-    if name in CLASSICAL:
-        # They look up their world by name, and this one may be the user's own.
-        add_task(world, worlds.task)
     try:
         controller = open_named_controller(name, world=world)
     except InputError as error:
@@ -154,7 +150,7 @@ def _open(name: str, worlds: VectorWorld, *, world: str, seed: int) -> Controlle
 
 
 @click.command(epilog="Example: blendctl play PointGoal1 --controller PointGoal1/ppo --out ppo.gif")
-@shared.world_argument
+@world_argument
 @click.option(
     "--controller", default="random", metavar="random|NAME|PATH", shell_complete=completers.controllers_or_random,
     help="random actions, a zoo name such as PointGoal1/ppo, a run directory, a file, an address, a classical "
@@ -191,7 +187,6 @@ def play(
 
     WORLD is a name such as PointGoal1, or FILE.py:TASK for a task that is defined in a Python file.
     """
-    from blendctl.cli.world_argument import name_and_task
     from blendctl.controllers.resolve import display_name
     from blendctl.envs.caption import Caption
     from blendctl.envs.catalog import find_task, world_label
@@ -209,7 +204,7 @@ def play(
     )
     steps_per_second = worlds.metadata["render_fps"]
     every = max(1, round(steps_per_second / fps))
-    driver = _open(controller, worlds, world=name, seed=seed)
+    driver = _open(controller, worlds, world=world, seed=seed)
     rng = None if deterministic else np.random.default_rng(seed)
     caption = Caption(task, f"{name}  ·  {display_name(controller)}")
     last: dict[int, FilmStep] = {}  # by episode

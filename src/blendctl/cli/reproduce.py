@@ -15,6 +15,7 @@ from blendctl.cli.invocation import typed_command
 from blendctl.cli.multi_option import MultiValueCommand
 from blendctl.cli.output import make_table, mean_cells, optional, table_console, write_json
 from blendctl.cli.unit_runs import say_how_to_resume, unit_progress, warn_changed_versions, warn_damaged_units
+from blendctl.cli.world_argument import world_option
 from blendctl.errors import BlendctlError, InputError, StateError
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ __all__ = ["reproduce"]
     cls=MultiValueCommand,
     epilog="Example: blendctl reproduce --worlds PointGoal1 --scale quick --seed 0 --out out/reproduce",
 )
-@click.option(
-    "--worlds", multiple=True, metavar="WORLD...", shell_complete=completers.worlds,
+@world_option(
+    "--worlds", multiple=True, metavar="WORLD...",
     help="Worlds of the experiment.  [PointGoal1 PointPush1 CarButton1]",
 )  # fmt: skip
 @shared.controllers_option("Two other controllers, for a single world.  [the paper's pairs from the zoo]")

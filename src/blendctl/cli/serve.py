@@ -9,13 +9,14 @@ import signal
 import click
 
 from blendctl.cli import completers
+from blendctl.cli.world_argument import world_option
 
 __all__ = ["serve"]
 
 
 @click.command(epilog="Example: BLENDCTL_TOKEN=... blendctl serve PointGoal1/ppo --address tcp://127.0.0.1:7001")
 @click.argument("controller", shell_complete=completers.controllers)
-@click.option("--world", shell_complete=completers.worlds, help="World of a classical controller.")
+@world_option("--world", help="World of a classical controller, or FILE.py:TASK.")
 @click.option(
     "--address", default="tcp://127.0.0.1:0", help="tcp://HOST:PORT (port 0 selects a free one) or unix:/PATH."
 )

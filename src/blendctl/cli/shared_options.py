@@ -11,7 +11,6 @@ import click
 from blendctl.cli import completers
 
 __all__ = [
-    "world_argument",
     "controllers_option",
     "number_option",
     "seed_option",
@@ -26,7 +25,6 @@ __all__ = [
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
 
-world_argument = click.argument("world", shell_complete=completers.worlds)
 deterministic_option = click.option("--deterministic", is_flag=True, help="Use mean actions instead of samples.")
 
 

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from blendctl.cli import completers
 from blendctl.cli.output import progress_bar
-from blendctl.cli.shared_options import world_argument
+from blendctl.cli.world_argument import world_argument
 from blendctl.controllers import load, write_controller
 from blendctl.controllers.card import make_card
 from blendctl.controllers.zoo import write_card
@@ -90,7 +90,6 @@ def train(
     """
     from blendctl.training import TrainingRun
 
-    find_task(world)  # raises for an unknown world before anything is written
     options = read_options(config_file) if config_file else {}
     chosen = {name: value for name, value in hyper_parameter_values.items() if value is not None}
     if "hidden" in chosen:

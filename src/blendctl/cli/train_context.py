@@ -10,6 +10,7 @@ import click
 from blendctl.cli import shared_options as shared
 from blendctl.cli.completers import zoo_controllers
 from blendctl.cli.output import make_table, progress_bar, table_console, write_json
+from blendctl.cli.world_argument import world_option
 from blendctl.controllers import NetworkController, load, write_controller
 from blendctl.controllers.zoo import find_controller_file, in_zoo, write_card
 from blendctl.errors import FileFormatError, InputError
@@ -25,6 +26,7 @@ DEFAULTS = ContextConfig()
     epilog="Example: blendctl train-context runs/PointGoal1-ppo-s0 runs/PointGoal1-ppo-lagrangian-s0",
 )
 @click.argument("controllers", nargs=-1, required=True, metavar="NAME|PATH...", shell_complete=zoo_controllers)
+@world_option("--env", "world", help="World, or FILE.py:TASK.  [the one in the controllers' cards]")
 @click.option("--steps", default=str(DEFAULTS.steps), help="Transitions to learn from.")
 @click.option(
     "--horizons", default=",".join(map(str, DEFAULTS.horizons)),
@@ -62,7 +64,7 @@ def train_context(
 
     loaded = [_network(name) for name in controllers]
     targets = _targets(controllers, out=out, replace=replace)
-    trained_in = {str(c.card["world"]) for c in loaded}
+    trained_in = {world} if world else {str(c.card["world"]) for c in loaded}
     if len(trained_in) != 1:
         raise InputError(f"the controllers belong to different worlds ({', '.join(sorted(trained_in))}); use one world")
     try:
