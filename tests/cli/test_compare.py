@@ -126,7 +126,7 @@ def test_methods_are_listed_with_their_parameters(capsys):
 
 @pytest.mark.parametrize("how", ["fails", "stops"])
 def test_finished_methods_are_written_when_others_fail(tmp_path, capsys, monkeypatch, how):
-    real = engines.perform
+    real = units.run_unit
 
     def run_unit(unit_json, before):
         if b"shared" in unit_json:

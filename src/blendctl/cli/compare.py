@@ -160,12 +160,12 @@ def _parse_values(assignments: tuple[str, ...]) -> dict[str, dict[str, str]]:
 
 def _run(
     plan: Comparison, store: Store, **engine_settings: Any
-) -> tuple[list[Finished], BlendctlError | KeyboardInterrupt | None]:
+) -> tuple[list[FinishedUnit], BlendctlError | KeyboardInterrupt | None]:
     """Run the missing units with a progress bar; return the finished ones and the error that stopped the rest."""
     from blendctl.experiments.engines import UnitsFailed, run_units
 
     units = plan.pieces()
-    done: list[Finished] = []
+    done: list[FinishedUnit] = []
     with unit_progress({entry.unit.key: entry.method for entry in units}) as progress:
         try:
             with closing(

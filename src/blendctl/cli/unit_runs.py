@@ -13,7 +13,7 @@ from blendctl.cli.output import progress_bar
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from blendctl.experiments.engines import Event
+    from blendctl.experiments.engines import ProgressEvent
     from blendctl.experiments.store import Store
 
 __all__ = ["UnitProgress", "unit_progress", "warn_changed_versions", "warn_damaged_units", "say_how_to_resume"]
@@ -33,14 +33,14 @@ class UnitProgress:
         self._text = text
         self._bar.update(self._task, description=text)
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: ProgressEvent) -> None:
         key = event.unit.key
-        if event.what == "started":
+        if event.state == "started":
             self._running[key] = None
         else:
             self._running.pop(key, None)
-        if event.what in ("lost", "failed"):
-            message = f"{self._labels[key]}: unit {event.what}: {event.words}"
+        if event.state in ("lost", "failed"):
+            message = f"{self._labels[key]}: unit {event.state}: {event.message}"
             self._bar.console.print(message, highlight=False, soft_wrap=True)
         running = ", ".join(dict.fromkeys(self._labels[key] for key in self._running)) or "done"
         self._bar.update(self._task, completed=event.done, description=self._text or running[:40])
@@ -55,9 +55,9 @@ def unit_progress(labels: Mapping[str, str]) -> Iterator[UnitProgress]:
 
 def warn_changed_versions(store: Store) -> None:
     """Warn if the finished units of a directory were computed with other package versions."""
-    if store.changed:
+    if store.version_changes:
         click.echo(
-            f"package versions changed since an earlier session ({store.changed}): finished units are kept; "
+            f"package versions changed since an earlier session ({store.version_changes}): finished units are kept; "
             "use a new directory for a run with one set of versions",
             err=True,
         )
