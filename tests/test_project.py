@@ -62,3 +62,22 @@ def test_every_dependency_is_pinned_in_the_constraints(extra):
     wanted = PROJECT["project"]["dependencies"] + PROJECT["project"]["optional-dependencies"][extra]
     names = {re.match(r"[\w.-]+", line)[0].lower().replace("_", "-") for line in wanted}
     assert names <= pinned
+
+
+ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
+
+
+def test_the_drawn_layers_are_the_import_contract():
+    drawing = re.search(r"^## Layers$.*?^```$(.*?)^```$", ARCHITECTURE, re.MULTILINE | re.DOTALL)[1]
+    drawn = [name for line in drawing.strip().splitlines() for name in re.split(r"\s{2,}", line)[0].split(", ")]
+    layers = PROJECT["tool"]["importlinter"]["contracts"][0]["layers"]
+    assert [f"blendctl.{name}" for name in drawn] == layers
+    top = {path.stem for path in (ROOT / "src" / "blendctl").iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert {f"blendctl.{name}" for name in top if not name.startswith("_")} == set(layers)
+
+
+def test_every_file_that_the_architecture_names_exists():
+    named = set(re.findall(r"`((?:\w+/)+\w+\.py)`", ARCHITECTURE))
+    assert len(named) > 10
+    for name in named:
+        assert (ROOT / name).is_file() or (ROOT / "src" / "blendctl" / name).is_file(), name
