@@ -1,7 +1,7 @@
-"""How much of what a CPO step promises do other rollouts see?
+"""Measure how much of a CPO step's predicted change of return and cost appears on other rollouts.
 
-Several rollouts of one policy; the steps H^-1 g (return) and H^-1 b (cost) are made from the first, and the slopes of
-return and cost along them are taken on the first and on the others, where they are free of the step's own luck.
+Collect several rollouts of one policy. Compute the steps H^-1 g (return) and H^-1 b (cost) on the first, then the
+slopes of return and cost along them on the first and on the others, which are independent of the step.
 `--controller PointGoal1/cpo`, `--rollouts 6`, `--steps 250 1000` (of 32 worlds each).
 """
 
@@ -18,7 +18,7 @@ from blendctl.training.trust_region import conjugate_gradient, fisher_product, g
 
 
 def main() -> None:
-    """Print a table, a row per size of the rollouts and slope."""
+    """Print a table with one row per rollout size and slope."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--controller", default="PointGoal1/cpo")
     parser.add_argument("--rollouts", type=int, default=6)
@@ -30,24 +30,24 @@ def main() -> None:
     for steps in options.steps:
         config = TrainConfig.from_dict({"world": world, "algo": "cpo", "rollout": steps})
         run = Trainer(config, start_from=load(options.controller))
-        run.collector.rollout(1000, discount=config.discount, gae=config.gae)  # away from the starts
+        run.collector.rollout(1000, discount=config.discount, gae=config.gae)  # leave the initial states
         policy = run.policy
         slopes = []
         for index in range(options.rollouts):
             batch = run.collector.rollout(steps, discount=config.discount, gae=config.gae)
-            harm = batch.cost_advantages - batch.cost_advantages.mean()
-            gains = {"return": standardised(batch.advantages), "cost": harm}
-            slopes.append({name: gradient(surrogate(policy, batch, a), policy) for name, a in gains.items()})
+            cost = batch.cost_advantages - batch.cost_advantages.mean()
+            advantages = {"return": standardised(batch.advantages), "cost": cost}
+            slopes.append({name: gradient(surrogate(policy, batch, a), policy) for name, a in advantages.items()})
             if index == 0:
                 product = fisher_product(policy, batch, rows=config.fisher_rows, damping=config.damping)
-                ways = {
+                directions = {
                     name: conjugate_gradient(product, slope, steps=config.cg_steps) for name, slope in slopes[0].items()
                 }
-        for aim, way in ways.items():
+        for aim, direction in directions.items():
             for name in ("return", "cost"):
-                own, *others = (float(slope[name] @ way) for slope in slopes)
+                same, *others = (float(slope[name] @ direction) for slope in slopes)
                 error = np.std(others, ddof=1) / np.sqrt(len(others))
-                print(f"| {32 * steps:,} | {name} | {aim} | {own:.4f} | {np.mean(others):.4f} ± {error:.4f} |")
+                print(f"| {32 * steps:,} | {name} | {aim} | {same:.4f} | {np.mean(others):.4f} ± {error:.4f} |")
 
 
 if __name__ == "__main__":

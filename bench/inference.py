@@ -29,7 +29,7 @@ ROUNDS, CALLS, BATCH = 30, 300, 4096
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path, help="write the figures there")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
     torch.set_num_threads(1)
     encoding = world_encodings("PointGoal1").policy
@@ -75,18 +75,18 @@ def main() -> None:
     if session is None:
         print("onnxruntime: not installed (pip install onnxruntime onnx)")
     if options.json:
-        told = {
+        results = {
             "machine": platform.machine(),
             "python": platform.python_version(),
             "torch": torch.__version__,
             "largest_difference_from_torch": float(error),
             "microseconds": {name: {"one": one, "row_of_a_batch": many} for name, (one, many) in rows.items()},
         }
-        options.json.write_text(json.dumps(told, indent=2) + "\n")
+        options.json.write_text(json.dumps(results, indent=2) + "\n")
 
 
 def median_us(call: Callable[[], object], calls: int) -> float:
-    """Give the median over rounds of the mean time of a call (µs)."""
+    """Return the median over rounds of the mean time of a call (µs)."""
     call()
     times = []
     for _ in range(ROUNDS):

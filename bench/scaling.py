@@ -1,8 +1,8 @@
-"""Time a sweep of units on 1 and 2 workers of each engine: seconds, efficiency, and what a unit costs beside its work.
+"""Time a sweep of units on 1 and 2 workers of each engine: seconds, efficiency, overhead per unit.
 
 A unit is a tenth of a data point: one controller in 30 worlds of PointGoal1, 100 steps. Workers are warm when the clock
 starts: as many units as there are workers run before. Efficiency is the time of one process, divided by workers
-and time. The cost beside the work is the scheduler's processor time, taken over units that do next to nothing.
+and time. The overhead is the scheduler's processor time, measured on units that do almost nothing.
 
     python bench/scaling.py --units 24 --json bench/results/scaling.json
 """
@@ -45,7 +45,7 @@ def sweep(count: int, *, steps: int, trial: int) -> list[Unit]:
 
 
 def timed(engine: str, workers: int, *, count: int, steps: int, trial: int, folder: Path) -> float:
-    """Give the seconds of `count` units, from the moment when every worker has done one."""
+    """Return the seconds for `count` units, measured after every worker has run one."""
     units = sweep(count + workers, steps=steps, trial=trial)
     store = Store(folder / f"{engine}{workers}-{trial}", "scaling", identity={})
     started = 0.0
@@ -57,7 +57,7 @@ def timed(engine: str, workers: int, *, count: int, steps: int, trial: int, fold
 
 
 def beside(count: int, folder: Path) -> float:
-    """Give the scheduler's milliseconds of processor time per unit, on two processes."""
+    """Return the scheduler's milliseconds of processor time per unit, on two processes."""
     units = sweep(count, steps=1, trial=99)
     store = Store(folder / "beside", "scaling", identity={})
     started = time.process_time()

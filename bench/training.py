@@ -1,8 +1,8 @@
 """Time training end to end: blendctl's PPO on worlds in lock-step against stable-baselines3 on the same worlds.
 
-Same network (256x256 tanh; ours trains a cost critic besides), rollouts of 16,000 steps, minibatches and passes, in
-one run. SB3 gets the single-form worlds in `SubprocVecEnv`, a process per core, as its users run it. Raw physics is
-random actions in lock-step. `--omnisafe PYTHON` adds OmniSafe's PPO (one rollout) from an environment of its own, see
+Same network (256x256 tanh; blendctl also trains a cost critic), rollouts of 16,000 steps, minibatches and passes, in
+one run. SB3 gets the single-form worlds in `SubprocVecEnv`, one process per core. Raw physics is
+random actions in lock-step. `--omnisafe PYTHON` adds OmniSafe's PPO (one rollout) from another environment, see
 `_omnisafe_ppo.py`. `--worlds PointGoal1 PointPush1 CarButton1`, `--steps 48000`.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-import blendctl.training  # noqa: F401  # first: it sets how OpenMP's threads wait, for both sides alike
+import blendctl.training  # noqa: F401  # first: it configures OpenMP for both libraries
 
 CORES = 2
 ALGOS = {"PointGoal1": "ppo-lagrangian", "PointPush1": "trpo", "CarButton1": "trpo-lagrangian"}
@@ -30,8 +30,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--worlds", nargs="+", default=list(ALGOS))
     parser.add_argument("--steps", type=int, default=48_000)
-    parser.add_argument("--json", type=Path, help="write the figures there")
-    parser.add_argument("--omnisafe", type=Path, metavar="PYTHON", help="a Python that has OmniSafe")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
+    parser.add_argument("--omnisafe", type=Path, metavar="PYTHON", help="Python interpreter with OmniSafe")
     options = parser.parse_args()
     results: dict[str, Any] = {"machine": platform.machine(), "python": platform.python_version()}
     print("| world | raw physics | blendctl ppo | the zoo's algorithm | sb3 ppo | ppo against sb3 | against raw |")
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def raw_speed(world: str, steps: int) -> float:
-    """Give steps per second of random actions in 32 worlds."""
+    """Return steps per second of random actions in 32 worlds."""
     from blendctl.training import make_worlds
 
     worlds = make_worlds(world, count=32, threads=CORES)
@@ -75,7 +75,7 @@ def raw_speed(world: str, steps: int) -> float:
 
 
 def blendctl_speed(world: str, algo: str, steps: int) -> float:
-    """Give steps per second of training, after the first update."""
+    """Return steps per second of training, after the first update."""
     from blendctl.training import TrainConfig, Trainer
 
     config = TrainConfig.from_dict({"world": world, "algo": algo, "steps": steps + 16_000, "threads": CORES})
@@ -84,7 +84,7 @@ def blendctl_speed(world: str, algo: str, steps: int) -> float:
 
 
 def sb3_speed(world: str, steps: int) -> float | None:
-    """Give steps per second of stable-baselines3's PPO, after its start."""
+    """Return steps per second of stable-baselines3's PPO, after its start."""
     if importlib.util.find_spec("stable_baselines3") is None:
         return None
     import gymnasium
@@ -99,7 +99,7 @@ def sb3_speed(world: str, steps: int) -> float | None:
         return gymnasium.make(f"blendctl/{world}-v0")
 
     class Clock(BaseCallback):
-        """Note when each rollout begins."""
+        """Record when each rollout begins."""
 
         times: list[float]
 
@@ -134,10 +134,10 @@ def sb3_speed(world: str, steps: int) -> float | None:
 
 
 def omnisafe_speed(python: Path, world: str) -> float:
-    """Give steps per second of OmniSafe's PPO over one rollout with its learning."""
+    """Return steps per second of OmniSafe's PPO over one rollout with its learning."""
     script = Path(__file__).with_name("_omnisafe_ppo.py")
-    told = subprocess.run([python, script, world, "1"], check=True, capture_output=True, text=True)
-    return 16_000 / float(json.loads(told.stdout.splitlines()[-1])[-1])
+    process = subprocess.run([python, script, world, "1"], check=True, capture_output=True, text=True)
+    return 16_000 / float(json.loads(process.stdout.splitlines()[-1])[-1])
 
 
 if __name__ == "__main__":

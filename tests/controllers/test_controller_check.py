@@ -15,8 +15,8 @@ OBSERVATIONS = np.random.default_rng(0).normal(size=(30, 4))
 
 
 def findings(controller, **options):
-    found = check_controller(controller, OBSERVATIONS, action_size=2, calls=50, deadline=10.0, **options)
-    return {finding.check: finding for finding in found}
+    results = check_controller(controller, OBSERVATIONS, action_size=2, calls=50, deadline=10.0, **options)
+    return {result.check: result for result in results}
 
 
 def good(observation, rng=None):
@@ -25,17 +25,17 @@ def good(observation, rng=None):
 
 
 def test_a_sound_controller_passes():
-    found = findings(as_controller(good))
-    assert {f.verdict for f in found.values()} <= {"good", "note"}
-    assert "the same seed gives the same actions" in found["with rng"].message
-    assert found["batch"].verdict == "good"
+    results = findings(as_controller(good))
+    assert {f.verdict for f in results.values()} <= {"good", "note"}
+    assert "the same seed gives the same actions" in results["with rng"].message
+    assert results["batch"].verdict == "good"
 
 
 def test_a_shipped_controller_passes_in_its_world():
     observations, action_size = world_observations("PointGoal1", 40)
     assert observations.shape == (40, 60)
-    found = check_controller(PurePursuit("PointGoal1"), observations, action_size=action_size, deadline=10.0)
-    assert all(f.verdict != "bad" for f in found)
+    results = check_controller(PurePursuit("PointGoal1"), observations, action_size=action_size, deadline=10.0)
+    assert all(f.verdict != "bad" for f in results)
 
 
 def remembers(state=[0]):  # noqa: B006  # its memory is what the test needs
@@ -85,9 +85,9 @@ def batch_differs(observation):
     ],
 )
 def test_what_is_wrong_is_found(function, check, message):
-    found = findings(as_controller(function))
-    assert found[check].verdict == "bad"
-    assert re.search(message, found[check].message)
+    results = findings(as_controller(function))
+    assert results[check].verdict == "bad"
+    assert re.search(message, results[check].message)
 
 
 def test_a_slow_controller_is_found_by_the_clock():
@@ -97,10 +97,10 @@ def test_a_slow_controller_is_found_by_the_clock():
         now[0] += 0.02
         return [0.0, 0.0]
 
-    found = check_controller(
+    results = check_controller(
         as_controller(slow), OBSERVATIONS, action_size=2, deadline=0.01, calls=20, clock=lambda: now[0]
     )
-    latency = next(f for f in found if f.check == "latency")
+    latency = next(f for f in results if f.check == "latency")
     assert latency.verdict == "bad"
     assert "20 of 20 calls took over 10 ms" in latency.message
 
@@ -117,10 +117,10 @@ def test_notes_are_not_faults():
             return reuses(observation)
 
     assert "it has no method act" in findings(3)["act"].message
-    found = findings(Reuses())
-    assert found["memory"].verdict in ("note", "good")
-    assert found["act"].verdict == "note"
-    assert "beyond [-1, 1]" in found["act"].message
+    results = findings(Reuses())
+    assert results["memory"].verdict in ("note", "good")
+    assert results["act"].verdict == "note"
+    assert "beyond [-1, 1]" in results["act"].message
 
 
 def test_predictions_are_checked():
@@ -142,7 +142,7 @@ def test_predictions_are_checked():
 def test_a_controller_that_hangs_does_not_hang_the_check(monkeypatch):
     monkeypatch.setattr(controller_check, "FIRST_ACTION_TIMEOUT", 0.05)
     gate = threading.Event()
-    found = findings(as_controller(lambda observation: gate.wait(60)))
+    results = findings(as_controller(lambda observation: gate.wait(60)))
     gate.set()
-    assert found["act"].verdict == "bad"
-    assert "no action within 0.05 s" in found["act"].message
+    assert results["act"].verdict == "bad"
+    assert "no action within 0.05 s" in results["act"].message

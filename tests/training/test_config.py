@@ -1,4 +1,4 @@
-"""Options: a round trip through the file, and a clear no to what is not allowed."""
+"""Options: a round trip through the file, and clear errors."""
 
 import json
 
@@ -18,7 +18,7 @@ def test_a_configuration_survives_its_file(algo, tmp_path):
     assert config.hidden == (64, 32)
 
 
-def test_an_algorithm_brings_its_own_defaults_but_given_values_win():
+def test_an_algorithm_has_its_own_defaults_and_explicit_values_win():
     assert default_config("trpo").rollout != default_config("ppo").rollout
     assert TrainConfig.from_dict({"algo": "trpo", "target_kl": 0.5}).target_kl == 0.5
 
@@ -45,7 +45,7 @@ def test_what_is_not_allowed_is_refused_with_what_is(options, message):
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "{", json.dumps("ppo")])
-def test_a_file_that_is_no_configuration_is_refused(text, tmp_path):
+def test_a_file_that_is_not_a_configuration_is_refused(text, tmp_path):
     path = tmp_path / "config.json"
     path.write_text(text)
     with pytest.raises(FileFormatError, match=r"config\.json"):

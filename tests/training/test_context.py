@@ -1,4 +1,4 @@
-"""Context networks learn what an action brings; windows count only where one driver drove."""
+"""Context networks predict reward and cost of an action; windows count only where one controller drove."""
 
 from typing import ClassVar
 
@@ -80,11 +80,11 @@ def test_the_networks_explain_held_out_drives(drives, tmp_path):
     context = fit_context(
         context_dataset(learned, 1, encodings=encodings(), config=SMALL), encodings=encodings(), config=SMALL
     )
-    found = r_squared(context, context_dataset(held_out, 1, encodings=encodings(), config=SMALL))
+    r2 = r_squared(context, context_dataset(held_out, 1, encodings=encodings(), config=SMALL))
     # The reward is the action itself; the cost an edge, blurred only by the network; sums depend on later noise.
-    assert found[0] > 0.98
-    assert found[1] > 0.8
-    assert found[3] > 0.75
+    assert r2[0] > 0.98
+    assert r2[1] > 0.8
+    assert r2[3] > 0.75
     controller = NetworkController(
         **({k: v for k, v in vars(driver("right", 0.5)).items() if k not in ("std", "context")}),
         context=context,

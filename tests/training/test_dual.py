@@ -11,7 +11,7 @@ from blendctl.training.dual import solve_dual
 
 
 def step_of(dual, g, b):
-    """Give the step for H = 1."""
+    """Return the step for H = 1."""
     return dual.along_return * g + dual.along_cost * b
 
 

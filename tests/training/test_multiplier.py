@@ -1,4 +1,4 @@
-"""The multiplier never goes negative, does not wind up, and settles a cost at its limit."""
+"""The multiplier stays in its bounds, does not wind up, and settles the cost at its limit."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Runs: resumed bit for bit, guarded, and never worse off than their last good checkpoint."""
+"""Training runs: resumed bit for bit, locked, and safe against crashes and full disks."""
 
 import json
 
@@ -25,7 +25,7 @@ def memory_trainer(config, **options):
 
 @pytest.fixture
 def in_slider(monkeypatch):
-    """Let runs train in the small worlds."""
+    """Train runs in the small worlds."""
 
     def build(config, **options):
         return Trainer(config, worlds=Slider(config.worlds), encoding=Slider.encoding, **options)
@@ -101,6 +101,15 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, in_slider):
         data = run.checkpoint_path.read_bytes()
         run.checkpoint_path.write_bytes(data[: len(data) // 2])
     with pytest.raises(FileFormatError, match="not a readable blendctl checkpoint"):
+        TrainingRun(tmp_path, resume=True)
+
+
+def test_a_checkpoint_without_a_part_of_its_state_is_refused(tmp_path, in_slider, monkeypatch):
+    with TrainingRun(tmp_path, small()) as run:
+        state = {name: value for name, value in run.trainer.state().items() if name != "noise_rng"}
+        monkeypatch.setattr(run.trainer, "state", lambda: state)
+        run.checkpoint()
+    with pytest.raises(FileFormatError, match="is damaged: 'noise_rng'"):
         TrainingRun(tmp_path, resume=True)
 
 

@@ -100,7 +100,7 @@ def _actions(controller: Any, observations: FloatArray, action_size: int) -> Fin
     findings = [_try(controller, observation.copy(), action_size) for observation in observations]
     count = len(observations)
     for verdict in ("bad", "note"):
-        messages = [message for found, message in findings if found == verdict]
+        messages = [message for one, message in findings if one == verdict]
         if messages:
             return verdict, f"{messages[0]} ({len(messages)} of {count} observations)"
     return "good", f"{findings[0][1]} on {count} observations"
