@@ -242,7 +242,7 @@ class _Actors:
         self.limits = (space.low, space.high) if isinstance(space, Box) else None
 
     def reset(self) -> None:
-        """Let controllers that remember their observations begin anew."""
+        """Start a new episode in controllers that remember their observations."""
         for controller in self.controllers:
             if isinstance(controller, Stateful):
                 controller.reset()
@@ -262,9 +262,9 @@ class _Actors:
     def ask_drivers(self, observations: FloatArray, arm: ArmArray) -> FloatArray:
         """Return the actions (B, action_size), each of the controller that drives the world."""
         parts = [(rows, index) for index in range(len(self.controllers)) if len(rows := np.flatnonzero(arm == index))]
-        found = [(rows, act_rows(self.controllers[i], observations[rows], self.rngs[i])) for rows, i in parts]
-        actions = np.empty((len(arm), found[0][1].shape[1]))
-        for rows, chosen in found:
+        actions_of = [(rows, act_rows(self.controllers[i], observations[rows], self.rngs[i])) for rows, i in parts]
+        actions = np.empty((len(arm), actions_of[0][1].shape[1]))
+        for rows, chosen in actions_of:
             actions[rows] = chosen
         return actions if self.limits is None else np.clip(actions, *self.limits)
 

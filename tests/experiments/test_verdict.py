@@ -76,7 +76,7 @@ def test_several_traces_are_the_sample():
 def test_a_single_episode_gives_no_confidence():
     found = verdict(episodes(count=1))["PointGoal1"]
     assert found["claims"]["return_above_safe"]["ci95"] is None
-    assert "no confidence can be given" in in_words("PointGoal1", found)[0]
+    assert "there is no confidence" in in_words("PointGoal1", found)[0]
 
 
 def test_what_is_missing_is_said():

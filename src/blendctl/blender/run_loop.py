@@ -57,9 +57,9 @@ def run(
 
     The first episode gets `seed`, the next seed + 1, and so on. The cost comes from `info["cost"]` (0 if there
     is none), or from `cost(observation, action, info)`; components of it from `info["cost_NAME"]`. With
-    counterfactual=True every record tells what each controller would have brought (`truth`) and whether
-    the choice was `correct`; that needs a world that can peek, and records then come up to some tens of steps late, in
-    their order, those of an episode before the next one begins. A `BlenderBatch` runs in a vector environment, a
+    counterfactual=True every record has the feedback of each controller (`truth`) and whether the choice was
+    `correct`; that needs a world with `peek`. Records then come up to some tens of steps late, in their order, those
+    of an episode before the next one begins. A `BlenderBatch` runs in a vector environment, a
     record per step and `episodes` in every world.
     """
     if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 1:
@@ -70,7 +70,7 @@ def run(
         raise InputError(f"env must be an environment or the name of one, actually: {env!r}")
     if isinstance(blender, BlenderBatch):
         if cost is not None:
-            raise InputError("many worlds take their cost from infos; give cost= to a single blender only")
+            raise InputError("many worlds take their cost from infos; pass cost= to a single blender only")
         return _many(env, blender, episodes, seed, counterfactual)
     if isinstance(env, VectorEnv):
         raise InputError("a vector environment needs a BlenderBatch: BlenderBatch(controllers, env.num_envs)")

@@ -1,4 +1,4 @@
-"""Compare methods: which units a comparison consists of, and the table of all their episodes."""
+"""Compare methods: the units of a comparison, and the table of all their episodes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from blendctl.switches.methods import METHODS, Method, find_method, with_values
 __all__ = ["Comparison", "ComparisonUnit", "COLUMNS", "ALONE"]
 
 ALONE = ("performant", "safe")  # the methods that define the corner: they always run
-TRAINING_SEEDS = 2**31  # how far the layouts of offline training lie from those of the comparison
-ROOM = 2**20  # seeds that a training may use
+TRAINING_SEEDS = 2**31  # distance of the seeds of offline training from those of the comparison
+ROOM = 2**20  # seeds of a training
 
 COLUMNS = pa.schema(
     [
@@ -39,7 +39,7 @@ COLUMNS = pa.schema(
 
 @dataclass(frozen=True)
 class ComparisonUnit:
-    """One unit of a comparison, and what it is about."""
+    """One unit of a comparison, with its method and setting."""
 
     unit: Unit
     method: str
@@ -49,7 +49,7 @@ class ComparisonUnit:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is compared: methods that drive the same world with the same two controllers, on the same seeds.
+    """A comparison of methods that drive the same world with the same two controllers, on the same seeds.
 
     controllers: performant, then safe. values: other values of the methods' parameters, {"ceiling": {"samples": "5"}}.
     Blocks of episodes run in lock-step; in a block, the worlds of a bandit teach one learner.
@@ -59,10 +59,10 @@ class Comparison:
     controllers: tuple[str, ...]
     methods: tuple[str, ...] = tuple(METHODS)
     episodes: int = 30
-    seed: int = 1_000_000  # episode i has seed + i; far from the layouts that training saw
+    seed: int = 1_000_000  # episode i has seed + i; far from the layouts of training
     steps: int | None = None  # shortens the episodes
     block: int = 15  # episodes per unit
-    judge_every: int = 10  # every so many control steps the choice is judged; 0: never
+    judge_every: int = 10  # control steps between two evaluated choices; 0: none is
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -84,11 +84,11 @@ class Comparison:
         for name in self.values:
             if find_method(name).name not in self.methods:
                 raise InputError(f"parameters are set for {name}, which is not among the methods compared")
-        self.table_of_methods()  # refuses wrong values
+        self.table_of_methods()  # raises InputError for wrong values
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What a directory of results belongs to; methods and episodes may be added later."""
+        """What must not change in a directory of results; methods and episodes may be added."""
         return {
             "world": self.world,
             "controllers": list(self.controllers),
@@ -98,11 +98,11 @@ class Comparison:
         }
 
     def table_of_methods(self) -> dict[str, Method]:
-        """Give the methods by name, with their parameters as set."""
+        """Return the methods by name, with their parameters as set."""
         return {name: with_values(METHODS[name], self.values.get(name, {})) for name in self.methods}
 
     def pieces(self) -> list[ComparisonUnit]:
-        """Cut the comparison into units: what defines the score, trainings, then the longest first."""
+        """Cut the comparison into units: those that define the score, trainings, then the longest first."""
         alone: list[ComparisonUnit] = []
         trainings: list[ComparisonUnit] = []
         heavy: list[ComparisonUnit] = []
@@ -121,14 +121,14 @@ class Comparison:
     ) -> Iterable[ComparisonUnit]:
         for first in range(0, self.episodes, self.block):
             count = min(self.block, self.episodes - first)
-            told = self._common() | {
+            parameters = self._common() | {
                 "method": method.name,
                 "setting": dict(setting),
                 "seed": self.seed + first,
                 "count": count,
                 "judge_every": self.judge_every,
             }
-            yield ComparisonUnit(Unit(EPISODES, told, after=after), method.name, number, count)
+            yield ComparisonUnit(Unit(EPISODES, parameters, after=after), method.name, number, count)
 
     def _training(self, setting: Mapping[str, Any]) -> Unit:
         seed = (self.seed + TRAINING_SEEDS) % (LARGEST_SEED - ROOM)
@@ -138,7 +138,7 @@ class Comparison:
         return {"world": self.world, "controllers": list(self.controllers), "steps": self.steps}
 
     def finished(self, done: Iterable[FinishedUnit]) -> Comparison | None:
-        """Give the comparison of those methods of which all is done; None without the two controllers alone."""
+        """Return the comparison of the finished methods; None if the two controllers alone are not among them."""
         keys = {one.unit.key for one in done}
         left = {piece.method for piece in self.pieces() if piece.unit.key not in keys}
         if left & set(ALONE):
@@ -148,7 +148,7 @@ class Comparison:
         return replace(self, methods=whole, values=values)
 
     def rows(self, pieces: Sequence[ComparisonUnit], finished: Iterable[FinishedUnit]) -> pa.Table:
-        """Give the table of all episodes: a row per method, setting and episode, in that order."""
+        """Return the table of all episodes: a row per method, setting and episode, in that order."""
         results = {done.unit.key: done.result for done in finished}
         methods = self.table_of_methods()
         places = {name: place for place, name in enumerate(self.methods)}

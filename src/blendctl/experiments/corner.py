@@ -38,27 +38,27 @@ class Corner:
     safe: tuple[ArrayLike, ArrayLike]
 
     def differences(self) -> tuple[FloatArray, FloatArray]:
-        """Give how much more return and cost the performant controller has."""
+        """Return how much more return and cost the performant controller has."""
         gain = np.subtract(self.performant[0], self.safe[0], dtype=np.float64)
         price = np.subtract(self.performant[1], self.safe[1], dtype=np.float64)
         return np.asarray(gain), np.asarray(price)
 
     def reason(self) -> str | None:
-        """Say why there is no score; None if there is one."""
+        """Explain why there is no score; None if there is one."""
         gain, price = self.differences()
         if gain > 0 and price > 0:
             return None
-        told = []
+        reasons = []
         if not gain > 0:
             returns = f"{self.performant[0]:.4g} against {self.safe[0]:.4g}"
-            told.append(f"the performant controller returns no more than the safe one ({returns})")
+            reasons.append(f"the performant controller returns no more than the safe one ({returns})")
         if not price > 0:
             costs = f"{self.safe[1]:.4g} against {self.performant[1]:.4g}"
-            told.append(f"the safe controller costs no less than the performant one ({costs})")
-        return f"no corner: {' and '.join(told)}"
+            reasons.append(f"the safe controller costs no less than the performant one ({costs})")
+        return f"no corner: {' and '.join(reasons)}"
 
     def score(self, returns: ArrayLike, costs: ArrayLike) -> FloatArray:
-        """Give the scores; NaN where the controllers do not differ as performant and safe should."""
+        """Return the scores; NaN where the controllers do not differ as performant and safe should."""
         gain, price = self.differences()
         defined = (gain > 0) & (price > 0)
         x = np.subtract(self.performant[0], returns) / np.where(defined, gain, 1.0)

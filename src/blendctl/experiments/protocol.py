@@ -42,14 +42,11 @@ PAPER_MILLISECONDS = {
 }  # per iteration, counterfactuals included
 SCALES = {"quick": 10, "paper": 110}  # data points
 ROLES = ("performant", "safe", "random", "blended")
-EVERY = 10  # random switching does not change in time: after so many data points only every so-manyth is run
-FEATURES = (
-    "predictions",
-    "critics",
-    "one-hot",
-)  # those that learn nothing: a trace hands on its learner alone
+EVERY = 10  # random switching does not change in time: after these data points only every tenth is run
+# Features that learn nothing: a trace passes on only its learner.
+FEATURES = ("predictions", "critics", "one-hot")
 
-# What the authors' code does differently from the paper's text.
+# Where the authors' code differs from the paper's text.
 AUTHORS: dict[str, Any] = {
     "context": "previous",
     "options": {"noise": 0.01, "delta": 0.2, "radius": "paper", "union_bound": False},
@@ -58,7 +55,7 @@ AUTHORS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """What is run."""
+    """The options of an experiment."""
 
     worlds: Mapping[str, tuple[str, str]]  # world -> performant and safe controller
     seed: int = 0
@@ -86,7 +83,7 @@ class Settings:
             raise InputError(f"expected at least one world; the paper's are {', '.join(PAIRS)}")
 
     def parts(self) -> dict[str, Any]:
-        """Tell what may be added to a run: worlds, each with controllers and weights that must stay the same."""
+        """Return what may be added to a run: worlds, each with controllers and weights that must not change."""
         digests = {
             f"{world} digests": [*(controller_digest(spec) for spec in pair), *world_digests(world)]
             for world, pair in self.worlds.items()
@@ -94,13 +91,13 @@ class Settings:
         return dict(self.worlds) | digests
 
     def identity(self) -> dict[str, Any]:
-        """Tell what must not change when a run goes on; worlds, traces and data points may be added."""
+        """Return what must not change when a run continues; worlds, traces and data points may be added."""
         names = ("seed", "episodes", "steps", "features", "context")
         return {name: getattr(self, name) for name in names} | {"options": dict(self.options)}
 
 
 class UnitLocation(NamedTuple):
-    """Where a unit belongs."""
+    """The place of a unit in the experiment."""
 
     world: str
     trace: int
@@ -109,7 +106,7 @@ class UnitLocation(NamedTuple):
 
 
 def first_seed(seed: int, trace: int, data_point: int) -> int:
-    """Give the seed of a data point's first episode.
+    """Return the seed of a data point's first episode.
 
     >>> first_seed(0, 0, 0), first_seed(0, 0, 1) == first_seed(0, 1, 0)
     (2968811710, False)
@@ -119,14 +116,14 @@ def first_seed(seed: int, trace: int, data_point: int) -> int:
 
 
 def noise_seed(seed: int, trace: int, data_point: int, role: str) -> int:
-    """Give the seed of the draws of actions and of ties, which each role has for itself."""
+    """Return the seed of a role's draws of actions and ties."""
     key = [seed, trace, data_point, 1 + ROLES.index(role)]
     return int(np.random.SeedSequence(key).generate_state(1)[0])
 
 
 def pair_of(world: str, given: tuple[str, ...] = (), *, features: str | None = None) -> tuple[str, tuple[str, str]]:
-    """Give a world's short name and its performant and safe controller, which must fit it, and bring the features."""
-    task, place = find_task(world), world_name(world)  # an unknown world is told with those that are known
+    """Return a world's short name and its performant and safe controller, checked for the world and the features."""
+    task, place = find_task(world), world_name(world)  # raises InputError for an unknown world
     if len(given) not in (0, 2):
         raise InputError(f"expected two controllers, performant and safe, actually: {', '.join(given)}")
     pair = given or PAIRS.get(place, ())
@@ -151,13 +148,13 @@ def pair_of(world: str, given: tuple[str, ...] = (), *, features: str | None = N
         try:
             as_feature(features, drivers).bind(drivers, objectives=2)
         except InputError as error:
-            told = str(error).partition(";")[0]
-            raise InputError(f"{told}; without them: --features one-hot, which tells the arms apart") from error
+            reason = str(error).partition(";")[0]
+            raise InputError(f"{reason}; without them: --features one-hot, which only names the arms") from error
     return place, (pair[0], pair[1])
 
 
 def _expect_fit(controller: Controller, worlds: Any) -> None:
-    """Refuse a controller of another world: by its shapes, or by one action."""
+    """Raise InputError for a controller of another world: by its shapes, or by one action."""
     from blendctl.rollout import check_fits
 
     check_fits(controller, worlds)
@@ -166,15 +163,15 @@ def _expect_fit(controller: Controller, worlds: Any) -> None:
     need = worlds.single_action_space.shape
     if action.shape != need:
         raise InputError(
-            f"{getattr(controller, 'name', 'a controller')} gives actions of shape {action.shape}, expected {need}"
+            f"{getattr(controller, 'name', 'a controller')} returns actions of shape {action.shape}, expected {need}"
         )
 
 
 def plan(settings: Settings) -> tuple[list[Unit], dict[str, list[UnitLocation]]]:
-    """Cut the experiment into units; the chains come first, as nothing else is as long. Also give where units belong.
+    """Cut the experiment into units; return them and the places of each key.
 
-    Alone and random units are independent of each other; blended ones follow each other along a trace. Random switching
-    runs at the first ten data points and at every tenth after them.
+    The chains come first, because they take longest: blended units follow each other along a trace, all others are
+    independent. Random switching runs at the first ten data points and at every tenth after them.
     """
     units: list[Unit] = []
     places: dict[str, list[UnitLocation]] = {}
@@ -217,7 +214,7 @@ def _common(settings: Settings, world: str, trace: int, point: int, role: str) -
 def _blended(
     settings: Settings, world: str, pair: tuple[str, str], trace: int, point: int, before: Unit | None
 ) -> Unit:
-    own = {
+    options = {
         "controllers": list(pair),
         "names": ["performant", "safe"],
         "features": settings.features,
@@ -225,4 +222,4 @@ def _blended(
         "options": dict(settings.options),
     }
     common = _common(settings, world, trace, point, "blended")
-    return Unit("blendctl.experiments.blended:blended", common | own, after=before)
+    return Unit("blendctl.experiments.blended:blended", common | options, after=before)

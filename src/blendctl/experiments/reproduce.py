@@ -1,4 +1,4 @@
-"""The paper's experiment, whole: run its units, and keep tables and verdict up to date on disk."""
+"""The paper's whole experiment: run its units, and keep tables and verdict up to date on disk."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from blendctl.experiments.verdict import verdict
 
 __all__ = ["Reproduction", "Update"]
 
-SHARE = 50  # between two writings of the tables lies so many times what one costs: at most a fiftieth of the time
+SHARE = 50  # write the tables at most 1 / SHARE of the wall time
 
 
 @dataclass(frozen=True)
 class Update:
-    """A data point that has just been finished, or was before."""
+    """A finished data point, of this run or an earlier one."""
 
     places: list[UnitLocation]
     return_mean: float
@@ -42,7 +42,7 @@ class Reproduction:
 
     @property
     def total(self) -> int:
-        """How many units there are."""
+        """The number of units."""
         return len({unit.key for unit in self.units})
 
     def run(
@@ -53,7 +53,7 @@ class Reproduction:
         address: str | None = None,
         progress: Callable[[ProgressEvent], None] | None = None,
     ) -> Generator[Update, None, None]:
-        """Run what is not done; the tables on disk follow, at the latest a few seconds later."""
+        """Run the units that are not done; the tables on disk follow within seconds."""
         running = run_units(
             self.units, store=self.store, engine=engine, workers=workers, address=address, progress=progress
         )
@@ -68,8 +68,8 @@ class Reproduction:
                 if not finished.stored and time.monotonic() >= self._due:
                     self._write_tables()
                 assert result.table is not None
-                told = {name: float(result.table[name].to_numpy().mean()) for name in ("return", "cost")}
-                yield Update(places, told["return"], told["cost"], stored=finished.stored)
+                return_mean, cost_mean = (float(result.table[name].to_numpy().mean()) for name in ("return", "cost"))
+                yield Update(places, return_mean, cost_mean, stored=finished.stored)
         finally:
             self._write_tables()
 
@@ -80,20 +80,20 @@ class Reproduction:
         self._due = time.monotonic() + SHARE * (time.monotonic() - started)
 
     def milliseconds(self) -> dict[str, dict[str, float | None]]:
-        """Tell the time per iteration of the blended controller, counterfactual steps included, beside the paper's.
+        """Return the blended controller's time per iteration, counterfactual steps included, beside the paper's.
 
-        It is that of this session's data points; where there are none, that of the earlier ones.
+        It is measured on this session's data points; without any, on those of earlier sessions.
         """
-        found: dict[str, dict[str, float | None]] = {}
+        times: dict[str, dict[str, float | None]] = {}
         for world in dict.fromkeys(world for world, _ in self._iterations):
             here = self._iterations.get((world, False)) or self._iterations[world, True]
-            found[world] = {"measured": 1e3 * here[0] / here[1], "paper": PAPER_MILLISECONDS.get(world)}
-        return found
+            times[world] = {"measured": 1e3 * here[0] / here[1], "paper": PAPER_MILLISECONDS.get(world)}
+        return times
 
     def verdict(self) -> dict[str, Any]:
-        """Judge the claims from what is finished, and write verdict.json."""
-        found = verdict(self.tables.episodes(), self.tables.points())
+        """Test the claims on the finished units, and write verdict.json."""
+        result = verdict(self.tables.episodes(), self.tables.points())
         for world, times in self.milliseconds().items():
-            found[world]["milliseconds_per_iteration"] = times
-        self.store.write("verdict.json", (json.dumps(found, indent=2) + "\n").encode())
-        return found
+            result[world]["milliseconds_per_iteration"] = times
+        self.store.write("verdict.json", (json.dumps(result, indent=2) + "\n").encode())
+        return result

@@ -1,4 +1,4 @@
-"""The standings of a comparison: means, intervals and corner scores, with fair choices where a method was swept."""
+"""The standings of a comparison: means, intervals and corner scores, with fairly chosen settings."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ MEASURES = ("return", "cost", "share_performant", "switches", "correct_ratio")
 
 @dataclass(frozen=True)
 class Sample:
-    """The episodes of one method: every setting's, and those that stand for it."""
+    """The episodes of one method: of every setting, and those that represent it."""
 
     settings: list[dict[str, Any]]
     measures: dict[str, FloatArray]  # each (settings, episodes)
-    chosen: NDArray[np.intp]  # (episodes,) setting that stands for the method in each episode
+    chosen: NDArray[np.intp]  # (episodes,) setting that represents the method in each episode
     choice: str  # how it was chosen: "fixed", "on other episodes", "on the same episodes"
 
     def shown(self, measure: str) -> FloatArray:
-        """Give a measure (episodes,) of the episodes that stand for the method."""
+        """Return a measure (episodes,) of the episodes that represent the method."""
         values = self.measures[measure]
         return np.asarray(values[self.chosen, np.arange(values.shape[1])])
 
     def points(self) -> FloatArray:
-        """Give (episodes, 2): return and cost of the episodes that stand for the method."""
+        """Return (episodes, 2): return and cost of the episodes that represent the method."""
         return np.stack([self.shown("return"), self.shown("cost")], axis=1)
 
 
@@ -67,7 +67,7 @@ def standings(comparison: Comparison, table: pa.Table) -> dict[str, Any]:
 
 
 def mark_shown(comparison: Comparison, table: pa.Table) -> pa.Table:
-    """Add the column `shown`: whether an episode stands for its method."""
+    """Add the column `shown`: whether an episode represents its method."""
     samples = _samples(comparison.table_of_methods(), table, block=comparison.block)
     methods, settings = table["method"].to_pylist(), table["setting"].to_pylist()
     seeds = table["seed"].to_pylist()
@@ -79,10 +79,10 @@ def mark_shown(comparison: Comparison, table: pa.Table) -> pa.Table:
 
 
 def _samples(methods: Mapping[str, Method], table: pa.Table, *, block: int) -> dict[str, Sample]:
-    """Read the table; the methods that need it get a setting chosen."""
+    """Read the table; choose a setting for methods that were swept."""
     columns = {name: np.array(table[name].to_pylist(), np.float64) for name in (*MEASURES, "setting")}
     names = np.array(table["method"].to_pylist())
-    found: dict[str, Sample] = {}
+    samples: dict[str, Sample] = {}
     for name, method in methods.items():
         rows = names == name
         count = len(method.settings)
@@ -92,10 +92,10 @@ def _samples(methods: Mapping[str, Method], table: pa.Table, *, block: int) -> d
             chosen, choice = np.full(episodes, method.shown or 0), "fixed"
         else:
             points = np.stack([measures["return"], measures["cost"]], axis=-1)
-            alone = [found[key].points() for key in ALONE]
+            alone = [samples[key].points() for key in ALONE]
             chosen, choice = _choose(points, alone[0], alone[1], block=block)
-        found[name] = Sample(method.settings, measures, chosen.astype(np.intp), choice)
-    return found
+        samples[name] = Sample(method.settings, measures, chosen.astype(np.intp), choice)
+    return samples
 
 
 def _choose(
@@ -103,16 +103,16 @@ def _choose(
 ) -> tuple[NDArray[np.intp], str]:
     """Choose a setting for each episode by the corner score on the other half of the episodes.
 
-    points: (settings, episodes, 2). Nothing is judged by the episodes that it was chosen on, nor, with two blocks or
-    more, by a learner that it was chosen on; a single episode leaves no other way than that.
+    points: (settings, episodes, 2). A setting is never scored on the episodes that chose it, nor, with two blocks or
+    more, on their learner. A single episode must do both.
     """
     episodes = points.shape[1]
     half = np.arange(episodes) // (block if episodes >= 2 * block else 1) % 2
     chosen = np.zeros(episodes, np.intp)
     for fold in (0, 1):
-        judges = half != fold if episodes > 1 else np.ones(1, np.bool_)
-        corner = Corner(_mean(performant[judges]), _mean(safe[judges]))
-        means = points[:, judges].mean(axis=1)
+        scored_on = half != fold if episodes > 1 else np.ones(1, np.bool_)
+        corner = Corner(_mean(performant[scored_on]), _mean(safe[scored_on]))
+        means = points[:, scored_on].mean(axis=1)
         scores = corner.score(means[:, 0], means[:, 1])
         best = len(points) // 2 if np.isnan(scores).all() else int(scores.argmax())
         chosen[half == fold] = best
@@ -124,7 +124,7 @@ def _mean(points: FloatArray) -> tuple[float, float]:
 
 
 def _summary(sample: Sample, performant: FloatArray, safe: FloatArray, *, help: str) -> dict[str, Any]:
-    told = _means(sample.points(), performant, safe) | {"help": help, "choice": sample.choice}
+    summary = _means(sample.points(), performant, safe) | {"help": help, "choice": sample.choice}
     for measure, name in (
         ("share_performant", "share_mean"),
         ("switches", "switches_mean"),
@@ -132,11 +132,11 @@ def _summary(sample: Sample, performant: FloatArray, safe: FloatArray, *, help: 
     ):
         values = sample.shown(measure)
         known = values[np.isfinite(values)]
-        told[name] = float(known.mean()) if len(known) else None
+        summary[name] = float(known.mean()) if len(known) else None
     used = sorted(set(sample.chosen.tolist()))
-    told["parameters"] = [sample.settings[index] for index in used]
+    summary["parameters"] = [sample.settings[index] for index in used]
     if len(sample.settings) > 1:
-        told["sweep"] = [
+        summary["sweep"] = [
             {"parameters": setting}
             | _means(
                 np.stack([sample.measures["return"][index], sample.measures["cost"][index]], axis=1),
@@ -145,7 +145,7 @@ def _summary(sample: Sample, performant: FloatArray, safe: FloatArray, *, help: 
             )
             for index, setting in enumerate(sample.settings)
         ]
-    return told
+    return summary
 
 
 def _means(points: FloatArray, performant: FloatArray, safe: FloatArray) -> dict[str, Any]:

@@ -60,7 +60,7 @@ POINTS = pa.schema(
 
 
 class Tables:
-    """What is finished so far, in the order of worlds, traces, roles and data points."""
+    """The finished units, in the order of worlds, traces, roles and data points."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -68,7 +68,7 @@ class Tables:
         self._episodes: dict[UnitLocation, pa.Table] = {}
 
     def add(self, places: Iterable[UnitLocation], result: Result) -> None:
-        """Take a unit's result."""
+        """Add a unit's result."""
         for place in places:
             first = first_seed(self.settings.seed, place.trace, place.data_point)
             rows = [
@@ -88,11 +88,11 @@ class Tables:
         return sorted(self._results.items(), key=order)
 
     def episodes(self) -> pa.Table:
-        """Give a row per episode."""
+        """Return a row per episode."""
         return pa.concat_tables([EPISODES.empty_table(), *(self._episodes[place] for place, _ in self._sorted())])
 
     def points(self) -> pa.Table:
-        """Give a row per data point; sums over a trace run over its data points so far."""
+        """Return a row per data point; sums over a trace run over its data points so far."""
         rows: list[dict[str, Any]] = []
         trace: _Trace | None = None
         stars = self._stars()
@@ -103,7 +103,7 @@ class Tables:
         return pa.Table.from_pylist(rows, schema=POINTS)
 
     def _stars(self) -> dict[tuple[str, int], FloatArray]:
-        """Give theta* (m, d) of every trace: the ridge regression over all of its data points so far."""
+        """Return theta* (m, d) of every trace: the ridge regression over all of its data points so far."""
         sums: dict[tuple[str, int], tuple[Moments, float]] = {}
         for place, result in self._sorted():
             if "moments" not in result.values:
@@ -129,7 +129,7 @@ class _Trace:
         self.points += 1
         self.steps += int(columns["length"].sum())
         self.cost += float(columns["cost"].sum())
-        # data points that were left out count as those that were run: all roles share an axis, and sums along it
+        # Data points that a role skips count as those that it runs: all roles share one axis.
         whole = (number + 1) / self.points
         row: dict[str, Any] = {
             "interactions": round(self.steps * whole),
@@ -166,7 +166,7 @@ class _Trace:
     def _learner(self, values: dict[str, Any]) -> dict[str, Any]:
         theta = np.array(values["theta"])
         reward, cost = Moments.from_plain(values["moments"]).explained()
-        assert self.star is not None  # this very data point is part of it
+        assert self.star is not None  # this data point is part of it
         return {
             "regret_bound": values["regret_bound"],
             "theta": theta.reshape(-1).tolist(),
@@ -191,7 +191,7 @@ def _rows(result: Result) -> list[dict[str, Any]]:
 
 
 def _spread(name: str, sample: FloatArray) -> dict[str, float | None]:
-    """Give mean, standard deviation and 95% interval of the mean of a data point's episodes."""
+    """Return mean, standard deviation and 95% interval of the mean of a data point's episodes."""
     interval = mean_interval(sample) or (None, None)
     deviation = float(sample.std(ddof=1)) if len(sample) > 1 else None
     return {
@@ -203,7 +203,7 @@ def _spread(name: str, sample: FloatArray) -> dict[str, float | None]:
 
 
 def as_parquet(table: pa.Table) -> bytes:
-    """Give a table as the content of a Parquet file."""
+    """Return a table as the content of a Parquet file."""
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd")
     return sink.getvalue()

@@ -1,4 +1,4 @@
-"""The verdict: which of the paper's claims hold in each world, and how sure that is."""
+"""The verdict: which of the paper's claims hold in each world, and with what confidence."""
 
 from __future__ import annotations
 
@@ -41,42 +41,42 @@ CLAIMS = {
 
 
 def verdict(episodes: pa.Table, points: pa.Table) -> dict[str, Any]:
-    """Judge the claims per world from the tables of episodes and of data points, as JSON data.
+    """Test the claims per world on the tables of episodes and of data points, as JSON data.
 
     Differences between roles are taken episode by episode, on the same seeds. With one trace the sample is its
     episodes, with more it is the traces' means. A claim holds if the difference is on its side; its interval is
     Student's, 95%, and its confidence the probability, by the same distribution, that the true mean is on that side.
-    Beside the claims it tells the loss and its bound, which is a theorem if the feedback is linear in the context.
+    Beside the claims are the loss and its bound, which is a theorem if the feedback is linear in the context.
     """
     worlds = list(dict.fromkeys(episodes["world"].to_pylist()))
-    found = {}
+    result = {}
     for world in worlds:
         here = pc.field("world") == world
-        found[world] = _world(episodes.filter(here))
+        result[world] = _world(episodes.filter(here))
         blended = points.filter(here & (pc.field("role") == "blended"))
         if blended.num_rows:
-            found[world]["loss"] = _loss(blended)
-    return found
+            result[world]["loss"] = _loss(blended)
+    return result
 
 
 def _world(episodes: pa.Table) -> dict[str, Any]:
     roles = list(dict.fromkeys(episodes["role"].to_pylist()))
     by_role = {role: episodes.filter(pc.field("role") == role) for role in roles}
     traces = len(set(episodes["trace"].to_pylist()))
-    found: dict[str, Any] = {"traces": traces, "over": "episodes" if traces == 1 else "traces"}
+    result: dict[str, Any] = {"traces": traces, "over": "episodes" if traces == 1 else "traces"}
     for role, table in by_role.items():
-        found[role] = {"episodes": table.num_rows}
+        result[role] = {"episodes": table.num_rows}
         for what in ("return", "cost"):
             sample = _by_trace(table["trace"].to_numpy(), table[what].to_numpy())
-            found[role] |= _summary(what, sample) | {f"{what}_sd": _deviation(table[what].to_numpy())}
-        found[role]["cost_rate"] = float(pc.sum(table["cost"]).as_py() / pc.sum(table["length"]).as_py())
+            result[role] |= _summary(what, sample) | {f"{what}_sd": _deviation(table[what].to_numpy())}
+        result[role]["cost_rate"] = float(pc.sum(table["cost"]).as_py() / pc.sum(table["length"]).as_py())
     for role, name in (("blended", "correct_ratio"), ("random", "correct_ratio_random")):
         if role in by_role:
             table = by_role[role]
-            told = _summary(name, _by_trace(table["trace"].to_numpy(), table["correct_ratio"].to_numpy()))
-            found |= {name: told[f"{name}_mean"], f"{name}_ci95": told[f"{name}_ci95"]}
-    found["claims"] = _claims(by_role)
-    return found
+            ratio = _summary(name, _by_trace(table["trace"].to_numpy(), table["correct_ratio"].to_numpy()))
+            result |= {name: ratio[f"{name}_mean"], f"{name}_ci95": ratio[f"{name}_ci95"]}
+    result["claims"] = _claims(by_role)
+    return result
 
 
 def _loss(points: pa.Table) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _loss(points: pa.Table) -> dict[str, Any]:
 
 
 def known_mean(rows: Iterable[Mapping[str, Any]], name: str) -> float | None:
-    """Give the mean of a column where it is known; None if that is nowhere."""
+    """Return the mean of a column where it is known; None if it is nowhere."""
     values = [row[name] for row in rows if row[name] is not None]
     return float(np.mean(values)) if values else None
 
@@ -121,7 +121,7 @@ def _claims(by_role: dict[str, pa.Table]) -> dict[str, Any]:
 def _paired(
     this: pa.Table, other: pa.Table, what: str, *, evenly: bool = False
 ) -> tuple[NDArray[np.int64], FloatArray]:
-    """Give the trace and the difference this - other of every episode that both have driven.
+    """Return the trace and the difference this - other of every episode that both have run.
 
     `evenly` leaves out the data points with which random switching begins more densely: a learner changes along its
     trace, and its beginning should not weigh more.
@@ -138,7 +138,7 @@ def _paired(
 
 
 def _claim(trace: NDArray[np.int64], ahead: FloatArray) -> dict[str, Any] | None:
-    """Judge the claim that a difference is above 0."""
+    """Test the claim that a difference is above 0."""
     sample = _by_trace(trace, ahead)
     if not len(sample):
         return None  # no episode of both, or nothing known of them
@@ -154,7 +154,7 @@ def _claim(trace: NDArray[np.int64], ahead: FloatArray) -> dict[str, Any] | None
 
 
 def _by_trace(trace: NDArray[np.int64], values: FloatArray) -> FloatArray:
-    """Give the episodes' values if there is one trace, else the means of the traces."""
+    """Return the episodes' values if there is one trace, else the means of the traces."""
     known = np.isfinite(values)
     trace, values = trace[known], values[known]
     names = np.unique(trace)
@@ -169,17 +169,17 @@ def _deviation(sample: FloatArray) -> float | None:
     return float(sample.std(ddof=1)) if len(sample) > 1 else None
 
 
-def in_words(world: str, found: dict[str, Any]) -> list[str]:
-    """Tell a world's verdict in sentences."""
+def in_words(world: str, result: dict[str, Any]) -> list[str]:
+    """Describe a world's verdict in sentences."""
     lines = []
     for name, (holds, fails) in CLAIMS.items():
-        claim = found["claims"].get(name)
+        claim = result["claims"].get(name)
         if claim is None:
             lines.append(f"{world}: not known whether {holds}: episodes are missing.")
             continue
-        told = holds if claim["holds"] else fails
-        lines.append(f"{world}: {told}: {_figures(name, found)} {_sureness(claim)}")
-    loss = found.get("loss")
+        sentence = holds if claim["holds"] else fails
+        lines.append(f"{world}: {sentence}: {_figures(name, result)} {_confidence_in_words(claim)}")
+    loss = result.get("loss")
     if loss is not None and loss["mean"] is not None and loss["bound_mean"] is not None:
         lines.append(f"{world}: {_loss_in_words(loss)}")
     return lines
@@ -190,35 +190,35 @@ def _loss_in_words(loss: dict[str, Any]) -> str:
     if loss["below_bound"]:
         return f"the average maximal loss stays under its bound: {figures}."
     r2 = [loss[f"context_r2_{what}"] for what in ("reward", "cost")]
-    told = " and ".join("nothing known" if share is None else f"{100 * share:.0f}%" for share in r2)
+    shares = " and ".join("nothing known" if share is None else f"{100 * share:.0f}%" for share in r2)
     return (
         f"the average maximal loss does NOT stay under its bound, at {loss['data_points_above']} of "
         f"{loss['data_points']} data points ({figures}). The bound is a theorem for feedback that is linear in the "
-        f"current context, up to noise of the size that is set; here the context explains {told} of reward and cost."
+        f"current context, up to noise of the size that is set; here the context explains {shares} of reward and cost."
     )
 
 
-def _figures(name: str, found: dict[str, Any]) -> str:
-    blended = found["blended"]
+def _figures(name: str, result: dict[str, Any]) -> str:
+    blended = result["blended"]
     match name:
         case "return_above_safe":
-            return f"{blended['return_mean']:.2f} against {found['safe']['return_mean']:.2f},"
+            return f"{blended['return_mean']:.2f} against {result['safe']['return_mean']:.2f},"
         case "cost_below_performant":
-            return f"{blended['cost_mean']:.1f} against {found['performant']['cost_mean']:.1f},"
+            return f"{blended['cost_mean']:.1f} against {result['performant']['cost_mean']:.1f},"
         case "correct_above_half":
-            return f"{found['correct_ratio']:.3f},"
-    told = f"{found['correct_ratio']:.3f} against {found['correct_ratio_random']:.3f}"
-    return f"{told}; on the same episodes, spread evenly,"
+            return f"{result['correct_ratio']:.3f},"
+    ratios = f"{result['correct_ratio']:.3f} against {result['correct_ratio_random']:.3f}"
+    return f"{ratios}; on the same episodes, spread evenly,"
 
 
-def _sureness(claim: dict[str, Any]) -> str:
+def _confidence_in_words(claim: dict[str, Any]) -> str:
     if claim["ci95"] is None:
-        return "from a single value: no confidence can be given."
+        return "from a single value: there is no confidence."
     low, high = claim["ci95"]
-    told = f"difference {claim['difference']:+.3g}, 95% interval {low:+.3g} to {high:+.3g}"
+    sentence = f"difference {claim['difference']:+.3g}, 95% interval {low:+.3g} to {high:+.3g}"
     if low <= 0 <= high:
-        return f"{told}: it may be chance."
+        return f"{sentence}: it may be chance."
     if claim["confidence"] is None:
-        return f"{told}."
+        return f"{sentence}."
     sure = "above 99.99%" if claim["confidence"] > 0.9999 else f"{100 * claim['confidence']:.2f}%"
-    return f"{told}, confidence {sure}."
+    return f"{sentence}, confidence {sure}."
