@@ -21,7 +21,7 @@ from blendctl.controllers.base import Controller, Stateful
 from blendctl.controllers.network import NetworkController
 from blendctl.errors import InputError, StateError
 
-__all__ = ["rollout", "Switch", "StepInput", "StepBatch", "Rng", "propose", "check_fits", "noise_rngs"]
+__all__ = ["rollout", "Switch", "StepInput", "StepBatch"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]

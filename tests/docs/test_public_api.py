@@ -19,7 +19,7 @@ READER_FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sort
 # Modules that may share a name, because the name means the same in each package (see CONTRIBUTING.md). A command's
 # module may also share the name of the module that does its work.
 SHARED_MODULE_NAMES = {"__init__", "base", "core", "batch", "kernels", "single"}
-SHARED_CLASS_NAMES = {"Unit", "RandomTurns"}
+SHARED_CLASS_NAMES = {"Unit"}
 
 
 def public_objects():

@@ -31,7 +31,7 @@ class Drives:
     ended: NDArray[np.bool_]  # (steps, worlds) the episode ended with this step
 
 
-class RandomTurns(Switch):
+class MixedTurns(Switch):
     """Let controllers take turns: half of them short (1 to 10 steps), the others `longest` to twice as long."""
 
     def __init__(self, arms: int, worlds: int, *, longest: int, rng: np.random.Generator) -> None:
@@ -83,7 +83,7 @@ def collect(
         driver=np.empty((steps, n), np.int16),
         ended=np.empty((steps, n), np.bool_),
     )
-    turns = RandomTurns(len(controllers), n, longest=longest, rng=rng)
+    turns = MixedTurns(len(controllers), n, longest=longest, rng=rng)
     for t, batch in enumerate(
         rollout(
             worlds,
