@@ -58,12 +58,12 @@ def compiled_loop(state, rng, config, psi, y, out):  # type: ignore[no-untyped-d
 def limit_run(psi: np.ndarray, y: np.ndarray) -> Callable[[], float]:
     """Give a function that runs the compiled loop once over all draws and returns microseconds per step."""
     bandit = BlendingBandit(psi.shape[2], OBJECTIVES, seed=0)
-    core = bandit._core
+    arrays = bandit.arrays
     out = np.empty(memory_layout.decision_size(psi.shape[1], OBJECTIVES))
 
     def run() -> float:
         start = time.perf_counter()
-        compiled_loop(core.state[0], core.rng[0], core.config, psi, y, out)
+        compiled_loop(*arrays, psi, y, out)
         return (time.perf_counter() - start) / len(psi) * 1e6
 
     return run

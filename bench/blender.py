@@ -163,10 +163,11 @@ def iteration(world: str, steps: int, rounds: int) -> dict[str, Any]:
             load_world(env.batch.plan, bench, env.batch.worlds, 0)  # raw physics from the same state
             t0 = clock()
             action = blender.act(observation)
-            judge.look(blender.last)
+            judge.look(blender.choice)
             observation, reward, _, _, info = env.step(action)
-            judge.see(blender.last, blender.objectives({"reward": reward, "cost": info["cost"]}), ended=False)
+            judge.see(blender.objectives({"reward": reward, "cost": info["cost"]}), full=True, ended=False)
             blender.observe(reward, info["cost"])
+            judge.take()
             t1 = clock()
             data.ctrl[:] = action
             mujoco.mj_step(model, data, nstep=SUBSTEPS)

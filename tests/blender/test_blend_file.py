@@ -5,7 +5,7 @@ import pytest
 
 from blendctl import Blender, BlendingBandit
 from blendctl.errors import FileFormatError, InputError
-from blendctl.features import OneHot, Stack
+from blendctl.features import BoundFeature, OneHot, Stack
 
 NAMES = ["left", "right"]
 TEAM = [lambda o: [-1.0], lambda o: [1.0]]
@@ -47,7 +47,7 @@ def test_a_saved_blend_goes_on_bit_for_bit(tmp_path):
     drive(first, 50, seed=1)
     drive(second, 50, seed=1)
     assert np.array_equal(first.bandit.theta, second.bandit.theta)
-    one, other = (b._chooser.feature.state() for b in (first, second))
+    one, other = (b.feature.state() for b in (first, second))
     assert one.keys() == other.keys() == {"1.weights", "1.spread"}
     assert all(np.array_equal(one[name], other[name]) for name in one)
 
@@ -87,17 +87,18 @@ def test_a_model_that_was_changed_is_refused(tmp_path):
     drive(first, 20)
     first.save(tmp_path / "blend")
     data = bytearray((tmp_path / "blend").read_bytes())
-    weights = first._chooser.feature.state()["1.weights"].tobytes()
+    weights = first.feature.state()["1.weights"].tobytes()
     data[data.index(weights)] ^= 1
     (tmp_path / "changed").write_bytes(data)
     with pytest.raises(FileFormatError, match="digest does not match"):
         blend(bandit=tmp_path / "changed")
 
 
-class Tuned:
-    """A feature that learns, and cannot be saved."""
+class Tuned(BoundFeature):
+    """A feature that learns and cannot be saved."""
 
     size = 1
+    learns = True
 
     def bind(self, controllers, *, objectives):
         return self
@@ -111,6 +112,6 @@ class Tuned:
 
 def test_a_feature_that_cannot_be_saved_says_so(tmp_path):
     for features in (Tuned(), Stack(OneHot(), Tuned())):
-        with pytest.raises(InputError, match="Tuned learns, and cannot be saved"):
+        with pytest.raises(InputError, match="Tuned cannot be saved"):
             blend(features=features).save(tmp_path / "blend")
     assert not (tmp_path / "blend").exists()

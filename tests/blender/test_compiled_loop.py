@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from dataclasses import replace
 
@@ -9,9 +10,10 @@ import numpy as np
 import pytest
 
 from blendctl.blender import Blender, run
-from blendctl.blender.compiled_loop import STRETCH, CompiledLoop
+from blendctl.blender.compiled_loop import STRETCH, CompiledLoop, supports, unsupported
 from blendctl.controllers import load
 from blendctl.envs import SingleWorld
+from blendctl.errors import InputError
 from blendctl.experiments import blended as module
 from blendctl.experiments.blended import EpisodeAggregator, blended, drive_plainly
 
@@ -136,16 +138,48 @@ def test_other_parts_are_left_to_the_blender(monkeypatch):
 
 
 def test_the_loop_takes_only_controllers_of_the_world_and_of_one_kind():
-    def fits(controllers, world="PointGoal1"):
+    def supported(controllers, world="PointGoal1"):
         with closing(SingleWorld(world)) as made:
-            return CompiledLoop.fits(made, Blender(controllers, ["a", "b"], features="predictions", seed=0))
+            return supports(Blender(controllers, ["a", "b"], features="predictions", seed=0), made)
 
     good = load(PAIR[0])
-    assert fits([good, load(PAIR[1])])
-    assert not fits([good, load(PAIR[1])], world="CarButton1")  # it would read entries that are not there
+    assert supported([good, load(PAIR[1])])
+    assert not supported([good, load(PAIR[1])], world="CarButton1")  # it would read entries that are not there
     wide = replace(good, context=replace(good.context, scale=good.context.scale.astype(np.float64)))
-    assert not fits([good, wide])  # works, but not in a loop that was compiled for one kind
-    assert fits([good, replace(good, encoding=replace(good.encoding, max_distance=3))])
+    assert not supported([good, wide])  # works, but not in a loop that was compiled for one kind
+    assert supported([good, replace(good, encoding=replace(good.encoding, max_distance=3))])
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"hold": 2}, "a hold of more than one step"),
+        ({"dwell": 2}, "a dwell of more than one stage"),
+        ({"frozen": True}, "a frozen learner"),
+        ({"deadline": 1.0}, "deadlines"),
+        ({"stochastic": False}, "actions without noise"),
+        ({"context": "previous"}, 'context="previous"'),
+        ({"features": "critics"}, "features other than next-step predictions"),
+        ({"objectives": ["-cost", "reward"]}, "objectives other than reward and -cost"),
+        ({"rule": "linear"}, 'the rule "linear"'),
+    ],
+)
+def test_the_loop_refuses_what_it_cannot_do_and_says_why(options, reason):
+    with closing(SingleWorld("PointGoal1")) as world:
+        blender = Blender([load(name) for name in PAIR], ["a", "b"], seed=0, **options)
+        assert unsupported(blender, world) == f"the blender has {reason}"
+        with pytest.raises(InputError, match=re.escape(reason)):
+            CompiledLoop(world, blender)
+
+
+def test_the_loop_takes_a_fresh_blender_without_a_recorder(tmp_path):
+    with closing(SingleWorld("PointGoal1")) as world:
+        blender = Blender([load(name) for name in PAIR], ["a", "b"], seed=0, record=tmp_path)
+        assert unsupported(blender, world) == "the blender has a recorder"
+        blender = Blender([load(name) for name in PAIR], ["a", "b"], seed=0)
+        assert "not a SingleWorld" in unsupported(blender, object())
+        blender.act(world.reset(seed=0)[0])
+        assert unsupported(blender, world) == "the blender has stages driven before"
 
 
 def test_the_loop_stages_what_run_records():

@@ -39,7 +39,7 @@ def test_the_bandit_sees_the_context_of_the_arm_that_drove(make, observation):
     twin = BlendingBandit(2, 2, seed=0, on_large_feature="rescale")
     for _ in range(50):
         action = blender.act(observation)
-        psi = [blender._chooser.feature(observation, a, i) for i, a in enumerate(blender.last.proposals)]
+        psi = [blender.feature(observation, a, i) for i, a in enumerate(blender.last.proposals)]
         assert twin.decide(psi).arm == blender.last.arm
         blender.observe(reward=action[0], cost=0.5)
         twin.update(psi[blender.last.arm], [action[0], -0.5])
@@ -247,7 +247,7 @@ def test_the_public_names_are_there():
         ({"names": ["a"]}, "2 different words"),
         ({"fallback": "slow"}, 'no controller; did you mean|fallback names "slow"'),
         ({"features": "prediction"}, 'did you mean "predictions"'),
-        ({"features": "predictions"}, "brings no context networks"),
+        ({"features": "predictions"}, "has no context networks"),
         ({"features": lambda o, a, arm: [0.0]}, r"features.Custom\(function, size"),
         ({"deadline": 0.0}, "seconds > 0"),
         ({"deadline": "soon"}, "seconds > 0"),
@@ -296,7 +296,7 @@ def test_things_that_cannot_drive_are_refused(make):
 
 def test_psi_of_the_wrong_size_is_refused(make, observation):
     blender = make("fast", "safe", features=Custom(lambda o, a, arm: [0.1], size=2))
-    with pytest.raises(InputError, match="context of fast cannot be computed: a feature of size 2 gave 1"):
+    with pytest.raises(InputError, match="context of fast cannot be computed: a feature of size 2 returned 1"):
         blender.act(observation)
 
 

@@ -213,7 +213,7 @@ def test_one_decision_is_explained_as_it_was(make, tmp_path):
         assert reasons[step] in text
         assert f"stage {step}" in text
         assert "third proposed [0.5, 0]" in text
-        assert "it brought reward" in text
+        assert "feedback: reward" in text
 
 
 def test_records_that_are_not_there_are_told(make, tmp_path):

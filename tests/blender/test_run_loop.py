@@ -376,7 +376,7 @@ def test_counterfactual_steps_see_through_wrappers_or_refuse():
     assert records[0].truth == pytest.approx(plain[0].truth * [100.0, 1.0])
     timed = blender(objectives=["reward", "-cost_time"])
     assert len(list(run(Peeking(world), timed, counterfactual=True, seed=1))) == 20
-    with pytest.raises(InputError, match="counterfactual steps must tell cost_time"):
+    with pytest.raises(InputError, match="the objectives need cost_time from counterfactual steps"):
         list(run(Priced(world), blender(objectives=["-cost_time"]), counterfactual=True, seed=1))
     limited = gymnasium.wrappers.TimeLimit(world, 5)
     assert len(list(run(limited, blender(), counterfactual=True, seed=1))) == 5

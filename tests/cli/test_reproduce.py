@@ -92,7 +92,7 @@ def test_wrong_options_are_reported_before_anything_is_written(tmp_path):
         call("--controllers", "pure-pursuit", "stop", "--out", out)
     with pytest.raises(InputError, match="regularization must be >= max"):
         call("--worlds", "PointGoal1", "--regularization", 0.5, "--out", out)
-    with pytest.raises(InputError, match="brings no context networks"):
+    with pytest.raises(InputError, match="has no context networks"):
         call(*SMALL, "--controllers", "pure-pursuit", "stop", "--out", out)
     with pytest.raises(InputError, match="there is no engine"):
         call(*SMALL, "--engine", "threads", "--out", out)

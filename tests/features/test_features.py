@@ -98,7 +98,7 @@ def test_stacks_scales_and_units_keep_the_length():
 
 def test_a_stack_of_wrong_sizes_does_not_cancel_out():
     stack = Stack(Custom(lambda o, a, arm: [1.0], size=2), Custom(lambda o, a, arm: [1.0] * 3, size=2))
-    with pytest.raises(InputError, match="size 2 gave an array of shape"):
+    with pytest.raises(InputError, match="size 2 returned an array of shape"):
         stack.bind([], objectives=2)(0, 0, 0)
 
 
@@ -185,5 +185,5 @@ def test_features_that_do_not_fit_are_told():
         Custom(3, size=1)
     model: Any = OnlineLinear().bind([], objectives=2)
     model(np.zeros(3), np.zeros(2), 0)
-    with pytest.raises(InputError, match="was not begun with"):
+    with pytest.raises(InputError, match="has changed since the online model began"):
         model(np.zeros(4), np.zeros(2), 0)

@@ -1,7 +1,6 @@
 """Radii of the confidence sets and the bounds that follow from them: formulas on plain numbers.
 
-Written so that numba can compile them as they are: the learner's kernels and its public
-properties share one copy of each formula.
+Numba compiles them as they are: the learner's kernels and its public properties share one copy of each formula.
 
 Symbols, as in the paper: d features, t updates seen, sigma (noise), lambda (regularization),
 S (theta_bound), L (feature_bound), delta (the failure probability of *one* objective's set:
@@ -11,6 +10,10 @@ with a union bound over m objectives the caller passes delta / m).
 from __future__ import annotations
 
 import math
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 __all__ = [
     "paper_radius",
@@ -18,7 +21,10 @@ __all__ = [
     "largest_determinant",
     "discounted_radius",
     "regret_bound",
+    "loss_bound",
 ]
+
+Values = TypeVar("Values", float, NDArray[np.float64])
 
 
 def paper_radius(
@@ -66,8 +72,8 @@ def discounted_radius(
     with g the discount and lambda' = g^(d-1) lambda, the prior's lowest level between two top-ups
     (one coordinate is topped up per update). Russac, Vernade, Cappe (2019), Theorem 1.
 
-    It holds with probability 1 - delta at each stage, in a world that stands still over the memory of the
-    discount. At all stages at once no bounded radius can hold: what is forgotten is drawn afresh for ever.
+    It holds with probability 1 - delta at each stage, if the world does not change within the memory of the
+    discount. No bounded radius can hold at all stages at once, because forgotten noise is drawn again for ever.
     """
     square = discount * discount
     weight = (1.0 - square**t) / (1.0 - square)
@@ -83,3 +89,8 @@ def regret_bound(d: int, t: float, radius: float, regularization: float, feature
     is that of the determinant's bound.
     """
     return radius * math.sqrt(16.0 * t * largest_determinant(d, t, regularization, feature_bound))
+
+
+def loss_bound(loss: Values, radius: Values, width: Values) -> Values:
+    """Bound the true maximal loss of an arm with estimated loss eps and width w: eps + 2 beta w (Theorem 2)."""
+    return loss + 2.0 * radius * width

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blendctl.bandit.memory_layout import ARM, INDICES, RADIUS
+from blendctl.bandit import bounds
+from blendctl.bandit.memory_layout import ARM, INDICES, RADIUS, decision_size
 from blendctl.errors import InputError
 
 __all__ = ["Decision", "DecisionBatch"]
@@ -70,6 +72,30 @@ class DecisionBatch:
         """Optimistic indices, estimate + radius * width: (B, arms, objectives)."""
         return self._matrix(1)
 
+    @property
+    def loss_bounds(self) -> FloatArray:
+        """Upper bounds of the true maximal losses: (B, arms)."""
+        return bounds.loss_bound(self.loss, self.radius[..., None], self.width)
+
+    @classmethod
+    def stack(cls, decisions: Sequence[tuple[Decision | None, Sequence[int]]], arms: int, objectives: int) -> Self:
+        """Stack decisions, each about some of the arms, as decisions about all arms: NaN for the others."""
+        rows = np.full((len(decisions), decision_size(arms, objectives)), np.nan)
+        whole = cls(rows, arms, objectives)
+        for index, (decision, asked) in enumerate(decisions):
+            if decision is None:
+                continue
+            if len(asked) == arms:
+                rows[index] = decision._row
+                continue
+            rows[index, :INDICES] = decision._row[:INDICES]
+            for target, source in zip(whole._blocks(), decision._batch._blocks(), strict=True):
+                target[index, list(asked)] = source
+        return whole
+
+    def _blocks(self) -> tuple[FloatArray, ...]:
+        return *(self._vector(block) for block in range(3)), self._matrix(0), self._matrix(1)
+
     def __len__(self) -> int:
         return len(self._row)
 
@@ -84,8 +110,7 @@ class DecisionBatch:
 class Decision:
     """One decision: the arm, and every number that led to it.
 
-    All in scaled units, all objectives maximised. The loss bound of this stage is
-    `loss[arm] + 2 * radius * width[arm]`.
+    All in scaled units, all objectives maximised.
     """
 
     __slots__ = ("_row", "_arms", "_objectives", "arm")
@@ -97,6 +122,23 @@ class Decision:
         self._arms = arms
         self._objectives = objectives
         self.arm = arm
+
+    @classmethod
+    def from_parts(
+        cls,
+        arm: int,
+        radius: float,
+        *,
+        width: FloatArray,
+        loss: FloatArray,
+        candidate: FloatArray,
+        estimate: FloatArray,
+        ucb: FloatArray,
+    ) -> Decision:
+        """Rebuild a decision from its numbers; candidate (arms,) is 1 where the rule marked the arm."""
+        row = np.concatenate([[arm, radius], width, loss, candidate, estimate.ravel(), ucb.ravel()])
+        arms, objectives = ucb.shape
+        return cls(row, arms, objectives, arm)
 
     @property
     def _batch(self) -> DecisionBatch:
@@ -134,8 +176,13 @@ class Decision:
 
     @property
     def loss_bound(self) -> float:
-        """What this stage's true maximal loss cannot exceed (with the learner's confidence)."""
-        return float(self.loss[self.arm] + 2.0 * self.radius * self.width[self.arm])
+        """Upper bound of this stage's true maximal loss, with the learner's confidence."""
+        return self.loss_bound_of(self.arm)
+
+    def loss_bound_of(self, arm: int) -> float:
+        """Return the upper bound of the true maximal loss of any arm."""
+        batch = self._batch
+        return bounds.loss_bound(float(batch.loss[arm]), self.radius, float(batch.width[arm]))
 
     def explain(self, *, arms: Sequence[str] | None = None, objectives: Sequence[str] | None = None) -> str:
         """Say in words which arm was picked and why the others were not."""

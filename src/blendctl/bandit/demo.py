@@ -21,9 +21,6 @@ __all__ = ["RuleResult", "run_demo", "draw_demo"]
 
 FloatArray = NDArray[np.float64]
 
-# Theorem 1 bounds rules that never pick an arm that another one beats in every index, and no others.
-BOUNDED = ("maximal-loss", "pareto-uniform", "linear", "chebyshev", "lexicographic")
-
 
 @dataclass(frozen=True)
 class RuleResult:
@@ -89,13 +86,15 @@ def run_demo(
                 loss=np.cumsum(loss) / count,
                 loss_bound=np.cumsum(bound) / count,
                 shares=pulls / pulls.sum(),
-                regret_bound=_regret_bounds(batch.learner(0), stages) if rule in BOUNDED else None,
+                regret_bound=_regret_bounds(batch.learner(0), stages),
             )
         )
     return results
 
 
-def _regret_bounds(bandit: BlendingBandit, stages: int) -> FloatArray:
+def _regret_bounds(bandit: BlendingBandit, stages: int) -> FloatArray | None:
+    if not bandit.has_regret_bound:
+        return None
     return np.array([bandit.regret_bound(t) for t in range(1, stages + 1)])
 
 

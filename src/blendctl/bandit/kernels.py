@@ -52,6 +52,7 @@ __all__ = [
     "decide",
     "decide_one",
     "indices",
+    "loss_bound",
     "mark_least_loss",
     "settle",
     "update",
@@ -68,6 +69,7 @@ LENGTH_SLACK = 1.0 + 1e-6  # a vector normalised to length L, in float32 even, m
 _paper_radius = compiled(bounds.paper_radius)
 _determinant_radius = compiled(bounds.determinant_radius)
 _discounted_radius = compiled(bounds.discounted_radius)
+loss_bound = compiled(bounds.loss_bound)
 
 
 @compiled
@@ -243,7 +245,7 @@ def _settle(state: FloatArray, rng: WordArray, out: FloatArray, arms: int) -> No
             skip -= 1
     out[ARM] = arm
     state[DECISIONS] += 1.0
-    state[BOUND_SUM] += out[INDICES + arms + arm] + 2.0 * out[RADIUS] * out[INDICES + arm]
+    state[BOUND_SUM] += loss_bound(out[INDICES + arms + arm], out[RADIUS], out[INDICES + arm])
 
 
 @compiled

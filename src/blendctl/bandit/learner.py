@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy import ndarray
@@ -15,14 +16,22 @@ from blendctl.bandit.core import Core
 from blendctl.bandit.decision import Decision, DecisionBatch
 from blendctl.bandit.options import OptionNames, Options, options_from
 from blendctl.bandit.rules import Rule
-from blendctl.bandit.rules.base import whole
+from blendctl.bandit.rules.base import BoundedRule, whole
 from blendctl.errors import InputError, StateError
 
-__all__ = ["BlendingBandit"]
+__all__ = ["BlendingBandit", "LearnerArrays"]
 
 FloatArray = NDArray[np.float64]
 FLOAT = np.dtype(np.float64)
 LONGEST = 10**100  # stages
+
+
+class LearnerArrays(NamedTuple):
+    """Arrays that the kernels `decide_one` and `update_one` take, and change in place; see memory_layout.py."""
+
+    state: FloatArray
+    rng: NDArray[np.uint64]
+    config: FloatArray
 
 
 class BlendingBandit:
@@ -150,6 +159,11 @@ class BlendingBandit:
         return int(self._state[memory_layout.DECISIONS])
 
     @property
+    def bound_sum(self) -> float:
+        """Sum of the loss bounds of all decisions, see `loss_bound`."""
+        return float(self._state[memory_layout.BOUND_SUM])
+
+    @property
     def rescaled(self) -> int:
         """Feature vectors that were longer than feature_bound and were scaled, in decide and update."""
         return int(self._state[memory_layout.RESCALED])
@@ -182,22 +196,27 @@ class BlendingBandit:
         decisions = self._state[memory_layout.DECISIONS]
         return float(self._state[memory_layout.BOUND_SUM] / decisions) if decisions else math.inf
 
-    def regret_bound(self, horizon: int | None = None) -> float:
-        """Theorem 1 with its constants corrected: what the Pareto regret of `horizon` stages cannot exceed.
+    @property
+    def has_regret_bound(self) -> bool:
+        """Whether `regret_bound` is defined: the rule has one, and the learner does not forget."""
+        return isinstance(self.rule, BoundedRule) and self.rule.regret_bounded and self.options.discount == 1
 
-        beta_T sqrt(8 T 2 d log(1 + T L^2 / (lambda d))). The horizon is the current stage by default. It
-        holds where every decision is followed by its update, for rules that never pick an arm that another
-        one beats in every index: maximal-loss, pareto-uniform, linear, chebyshev, and lexicographic without
-        tolerances.
+    def regret_bound(self, horizon: int | None = None) -> float:
+        """Bound the Pareto regret of `horizon` stages: Theorem 1 with its constants corrected.
+
+        beta_T sqrt(8 T 2 d log(1 + T L^2 / (lambda d))). The horizon is the current stage by default. It holds
+        if every decision is followed by its update. Raise StateError if there is no bound (`has_regret_bound`).
         """
         options = self._core.options
         stages = self.stage if horizon is None else horizon
         if not whole(stages) or not 0 <= stages <= LONGEST:
             raise InputError(f"horizon must be a whole number from 0 to {LONGEST:g} or None, actually: {horizon!r}")
-        if options.discount < 1:
+        if not self.has_regret_bound:
             raise StateError(
-                "a learner that forgets (discount < 1) has no regret bound without knowing how fast the world "
-                "changes; loss_bound is still live"
+                "a learner that forgets (discount < 1) has no regret bound, because it depends on how fast the world "
+                "changes; use loss_bound"
+                if options.discount < 1
+                else f'the rule "{self.rule.name}" has no regret bound; use loss_bound, which holds for every rule'
             )
         d, t = self._n_features, float(stages)
         world = (options.noise, options.regularization, options.theta_bound)
@@ -208,11 +227,25 @@ class BlendingBandit:
             beta = bounds.determinant_radius(largest, *world, options.delta_each())
         return bounds.regret_bound(d, t, beta, options.regularization, options.feature_bound)
 
-    def save(self, path: str | Path) -> None:
-        """Write the learner to a file (safetensors), its random generator included; whole or not at all."""
+    @property
+    def arrays(self) -> LearnerArrays | None:
+        """The live arrays of the learner, for compiled loops; None if its rule is not compiled."""
+        return LearnerArrays(self._state, self._rng, self._config) if self._core.compiled_rule else None
+
+    def save(
+        self,
+        path: str | Path,
+        *,
+        beside: Mapping[str, FloatArray] | None = None,
+        about: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write the learner and its random generator to a file (safetensors), atomically.
+
+        beside: further arrays to keep in the file; about: JSON data that describes them (see `load_beside`).
+        """
         from blendctl.bandit import persistence
 
-        persistence.save(self._core, path)
+        persistence.save(self._core, path, beside=beside, about=about)
 
     @classmethod
     def load(cls, path: str | Path, *, rule: Rule | None = None) -> BlendingBandit:

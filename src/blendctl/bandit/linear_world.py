@@ -77,13 +77,13 @@ def play(world: LinearWorld, batch: BanditBatch, *, stages: int, rng: np.random.
         psi = world.features(rng, len(batch))
         decisions = batch.decide(psi)
         arm = decisions.arm
+        bound = decisions.loss_bounds
         mean = psi @ world.theta.T  # (B, arms, objectives)
-        bound = decisions.loss[rows, arm] + 2.0 * decisions.radius * decisions.width[rows, arm]
         batch.update(psi[rows, arm], world.feedback(rng, mean[rows, arm]))
         yield StageRecord(
             stage=stage,
             arm=arm,
             gap=pareto.suboptimality_gap(mean)[rows, arm],
             loss=pareto.maximal_loss(mean)[rows, arm],
-            bound=bound,
+            bound=bound[rows, arm],
         )

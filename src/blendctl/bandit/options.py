@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl.bandit.memory_layout import DETERMINANT, PAPER
-from blendctl.bandit.rules import MaximalLoss, Rule, make_rule
+from blendctl.bandit.rules import CheckedRule, MaximalLoss, Rule, make_rule
 from blendctl.bandit.rules.base import numbers, whole
 from blendctl.errors import InputError, did_you_mean
 
@@ -104,9 +104,9 @@ class Options:
                     f"{LARGEST:g}), actually: {self.scales!r}"
                 )
             self._keep("scales", tuple(scales.tolist()))
-        check = getattr(self.made_rule, "check", None)
-        if check is not None:
-            check(self.n_objectives)
+        rule = self.made_rule
+        if isinstance(rule, CheckedRule):
+            rule.check(self.n_objectives)
 
     @property
     def made_rule(self) -> Rule:

@@ -1,4 +1,4 @@
-"""The blender: one object around any controllers, that never stops driving and says why it switched."""
+"""The blender: one driver made of several controllers, which survives their failures and explains its switches."""
 
 from blendctl.blender.batch import BatchRecord, BlenderBatch
 from blendctl.blender.bench import BenchRules
@@ -8,13 +8,15 @@ from blendctl.blender.counts import Counts
 from blendctl.blender.env import BlendEnv
 from blendctl.blender.explain import explain_record, read_record
 from blendctl.blender.objectives import Objectives
-from blendctl.blender.record import SAFE_ACTION, Record
+from blendctl.blender.record import SAFE_ACTION, Record, StageDecision, StageOutcome
 from blendctl.blender.recorder import Recorder
 from blendctl.blender.run_loop import run
 
 __all__ = [
     "Blender",
     "Record",
+    "StageDecision",
+    "StageOutcome",
     "run",
     "BlenderBatch",
     "BatchRecord",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,6 @@ class BanditSwitch(Switch):
         self._held = 0  # control steps of the present stage so far
         self._total = np.zeros((worlds, len(self.objectives)))  # feedback of the present stage
         self._earlier: FloatArray | None = None  # context of the decision before
-        self._teach: Callable[..., object] | None = getattr(features, "learn", None)
         # Observations and applied actions of the stage's first step, for features that learn.
         self._first: tuple[FloatArray, FloatArray] | None = None
         self.arm = np.zeros(worlds, np.intp)
@@ -67,7 +66,7 @@ class BanditSwitch(Switch):
         if self._held == 0:
             self._decide(frame)
         self._replace_nonfinite(frame.proposals)
-        if self._held == 0 and self._teach is not None:
+        if self._held == 0 and self.features.learns:
             self._first = frame.observations.copy(), frame.proposals[self.arm, self._rows]
         return self.arm
 
@@ -83,9 +82,9 @@ class BanditSwitch(Switch):
             self.bandit.update_many(psi, self._total)
         else:
             self.bandit.update(psi, self._total)
-        if self._teach is not None and self._first is not None:
+        if self._first is not None:
             for observation, action, feedback in zip(*self._first, self._total, strict=True):
-                self._teach(observation, action, feedback)
+                self.features.learn(observation, action, feedback)
 
     def signals(self, reward: FloatArray, cost: FloatArray, infos: Mapping[str, Any]) -> dict[str, FloatArray]:
         """Return reward, cost and its components by name, (B,) each."""
@@ -112,12 +111,7 @@ class BanditSwitch(Switch):
         self.arm = self.decisions.arm
 
     def _context(self, frame: StepInput, arm: int) -> FloatArray:
-        observations, actions = frame.observations, frame.proposals[arm]
-        if getattr(self.features, "batched", False):
-            rows = np.asarray(self.features(observations, actions, arm), np.float64)
-        else:
-            pairs = zip(observations, actions, strict=True)
-            rows = np.array([self.features(o, a, arm) for o, a in pairs], np.float64)
+        rows = self.features.rows(frame.observations, frame.proposals[arm], arm)
         expected = (self._worlds, self.features.size)
         if rows.shape != expected:
             raise InputError(f"the context of {self.names[arm]} must have shape {expected}, actually: {rows.shape}")

@@ -18,7 +18,7 @@ from blendctl.blender.objectives import Objective, Objectives
 from blendctl.controllers import Controller
 from blendctl.controllers.adapters import as_controller
 from blendctl.errors import InputError, StateError
-from blendctl.features import Feature, as_feature
+from blendctl.features import Feature, bind_feature
 from blendctl.rollout import StepBatch, StepInput, propose
 
 __all__ = ["BlenderBatch", "BatchRecord"]
@@ -78,7 +78,7 @@ class BlenderBatch(BanditSwitch):
         checked_names = arguments.check_names(self.controllers, names)
         checked = Objectives(objectives)
         worlds = arguments.count("n_worlds", n_worlds)
-        bound = as_feature(features, self.controllers).bind(self.controllers, objectives=len(checked))
+        bound = bind_feature(features, self.controllers, objectives=len(checked))
         settings: Any = {"on_large_feature": "rescale"} | dict(options)
         bandit: BanditBatch | BlendingBandit
         if arguments.choice("learner", learner, ("each", "pooled")) == "pooled":

@@ -1,4 +1,4 @@
-"""A blend on disk: the learner's file, and beside it what the features have learned, and who it was made of."""
+"""A blend on disk: the learner's file, with the state of its features and the names of its parts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 from blendctl.bandit import BlendingBandit, persistence
 from blendctl.errors import InputError
 from blendctl.features import BoundFeature
-from blendctl.features.base import learned, restore_learned
 
 __all__ = ["save_blend", "load_blend"]
 
@@ -22,9 +21,9 @@ def save_blend(
     names: Sequence[str],
     objectives: Sequence[str],
 ) -> None:
-    """Write all that a blend has learned."""
+    """Write all that a blend has learned to a file."""
     about = {"names": list(names), "objectives": list(objectives)}
-    persistence.save(bandit._core, path, beside=learned(feature), about=about)
+    bandit.save(path, beside=feature.state(), about=about)
 
 
 def load_blend(
@@ -34,9 +33,9 @@ def load_blend(
     names: Sequence[str],
     objectives: Sequence[str],
 ) -> BlendingBandit:
-    """Give the learner, and the features what they had learned; refuse those of another blend.
+    """Return the learner and restore the state of the features; raise InputError if they belong to another blend.
 
-    A learner's theta weighs what its features mean. Where the features learn too, theta alone is worth nothing.
+    The learner's theta weighs the features. If the features learn too, theta is useless without their state.
     """
     if isinstance(given, str | Path):
         bandit = BlendingBandit.load(given)
@@ -44,16 +43,17 @@ def load_blend(
     else:
         bandit, beside, about = given, {}, {}
     saved = about.get("names", names)
-    if set(saved) == set(names):  # other names may be new ones for the same controllers, another order may not
+    # controllers may be renamed, but not reordered
+    if set(saved) == set(names):
         _expect_same("controllers", saved, names, given)
     _expect_same("objectives", about.get("objectives", objectives), objectives, given)
-    if hasattr(feature, "learn") and bandit.stage:
+    if feature.learns and bandit.stage:
         if not beside:
             raise InputError(
-                "these features learn while driving, and the learner comes without what they had learned: save the "
-                "blend with blender.save(file), and give that file as bandit=..."
+                "these features learn while driving, and the learner comes without their state: save the blend with "
+                "blender.save(file), and pass that file as bandit=..."
             )
-        restore_learned(feature, beside)
+        feature.restore(beside)
     return bandit
 
 

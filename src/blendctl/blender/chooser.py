@@ -1,4 +1,4 @@
-"""The chooser: computes the context of every proposal, and lets the bandit choose among those that have one."""
+"""The chooser: compute the context of every proposal, and let the bandit choose among those that have one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FloatArray = NDArray[np.float64]
 
 
 class Choice(NamedTuple):
-    """An arm, and how it was come by."""
+    """Selected arm and the reason."""
 
     arm: int
     cause: str
@@ -29,7 +29,7 @@ class Choice(NamedTuple):
 
 
 class Chooser:
-    """Context and decision. What fails is told in `events`, and the arm concerned is left out."""
+    """Context and decision. A failure becomes an event, and the arm concerned is left out."""
 
     def __init__(
         self,
@@ -40,54 +40,59 @@ class Chooser:
         fallback: tuple[int, ...],
         previous: bool,
         rng: np.random.Generator,
-        events: list[str],
     ) -> None:
         self.feature, self.size, self.bandit = feature, feature.size, bandit
-        self.names, self.fallback, self.events = names, fallback, events
+        self.names, self.fallback = names, fallback
         self.previous = previous  # decide from the state before, as the paper prints
         self.rng = rng
         self.arms = tuple(range(len(names)))
         self.shape = (len(names), feature.size)
         self.proven = False  # it has worked once: from now on nothing is raised
+        self.events: list[str] = []  # what went wrong since `take_events`
         self._earlier: tuple[FloatArray, tuple[int, ...]] | None = None
+
+    def take_events(self) -> list[str]:
+        """Return what went wrong since the last call, and forget it."""
+        events, self.events = self.events, []
+        return events
 
     def context(self, observation: Any, proposals: list[Action | None]) -> tuple[FloatArray, tuple[int, ...]]:
         """Compute psi (arms, features), NaN where there is none; and the arms that have an action and a context."""
         feature, rows = self.feature, []
-        try:  # the common case: all goes well
+        # The common case: every arm has an action and a context. Otherwise go arm by arm, to name the one that failed.
+        try:
             for arm, action in enumerate(proposals):
                 if action is None:
-                    return self._one_by_one(observation, proposals)
+                    return self._arm_by_arm(observation, proposals)
                 rows.append(feature(observation, action, arm))
             psi = np.array(rows, np.float64)
             if psi.shape == self.shape and finite_vector(psi.reshape(-1)):
                 return psi, self.arms
-        except Exception:  # which arm failed, and how, is told one by one
+        except Exception:
             pass
-        return self._one_by_one(observation, proposals)
+        return self._arm_by_arm(observation, proposals)
 
-    def _one_by_one(self, observation: Any, proposals: list[Action | None]) -> tuple[FloatArray, tuple[int, ...]]:
+    def _arm_by_arm(self, observation: Any, proposals: list[Action | None]) -> tuple[FloatArray, tuple[int, ...]]:
         feature, size = self.feature, self.size
-        psi = np.empty((len(proposals), size))
-        for arm in self.arms:
-            action = proposals[arm]
+        psi = np.full((len(proposals), size), math.nan)
+        for arm, action in enumerate(proposals):
             if action is None:
-                psi[arm] = math.nan
                 continue
             try:
                 row: Any = feature(observation, action, arm)
                 if len(row) != size:
-                    raise InputError(f"a feature of size {size} gave {len(row)} numbers")
+                    raise InputError(f"a feature of size {size} returned {len(row)} numbers")
                 psi[arm] = row
             except Exception as error:
                 if not self.proven and isinstance(error, InputError | TypeError | ValueError):
                     raise InputError(f"the context of {self.names[arm]} cannot be computed: {error}") from error
-                told = f"raised {type(error).__name__}: {str(error)[:200]}"
-                self.events.append(f"the context of {self.names[arm]} {told}")
                 psi[arm] = math.nan
-                continue
-            if not finite_vector(psi[arm]):
-                self.events.append(f"the context of {self.names[arm]} is NaN or infinite")
+                self.events.append(
+                    f"the context of {self.names[arm]} raised {type(error).__name__}: {str(error)[:200]}"
+                )
+            else:
+                if not finite_vector(psi[arm]):
+                    self.events.append(f"the context of {self.names[arm]} is NaN or infinite")
         finite = np.asarray(np.isfinite(psi).all(axis=1))
         return psi, tuple(arm for arm in self.arms if finite[arm])
 
@@ -115,5 +120,5 @@ class Chooser:
         return Choice(rows[decision.arm], "rule", decision, rows)
 
     def first(self, arms: tuple[int, ...]) -> int:
-        """Give the first of some arms in the fallback order."""
+        """Return the first of some arms in the fallback order."""
         return next(arm for arm in self.fallback if arm in arms)

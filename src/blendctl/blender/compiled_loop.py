@@ -1,9 +1,8 @@
-"""Drive a blend in one compiled loop: the same stages as `blendctl.blender.run` gives, to the bit, in half the time.
+"""Drive a blend in one compiled loop: the same stages as `blendctl.run`, bit for bit, in half the time.
 
-At a control step of a small robot most of the time goes to what holds the parts together. Where all parts are
-blendctl's own (network controllers, their predictions as context, the paper's rule, our worlds) nothing needs Python
-between two steps, and a hundred of them are driven at once. Whatever is unusual is left to the blender itself:
-`CompiledLoop.episode` then gives None, and the drive must be done again from its start.
+If all parts are blendctl's own (network controllers, their predictions as context, the paper's rule, our worlds), no
+Python is needed between two control steps, and a hundred of them run at once. `supports` says whether they are. If
+something fails on the way, `CompiledLoop.episode` returns None, and the drive must be repeated by the blender.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from blendctl.bandit.kernels import decide_one, update_one
+from blendctl.bandit.kernels import decide_one, loss_bound, update_one
 from blendctl.bandit.memory_layout import INDICES, OK, RADIUS, decision_size
 from blendctl.blender import Blender
 from blendctl.compiled import compiled
@@ -30,31 +29,33 @@ from blendctl.envs.deferred_peek import DeferredPeeks, PeekResult, keep
 from blendctl.envs.kernels import Outcome, step_world
 from blendctl.envs.physics import PhysicsSlot
 from blendctl.envs.world_state import ENDED, WorldState
+from blendctl.errors import InputError
+from blendctl.features.predictions import NextStep
 
-__all__ = ["CompiledLoop", "Stages"]
+__all__ = ["CompiledLoop", "Stages", "supports", "unsupported"]
 
 FloatArray = NDArray[np.float64]
 
-STRETCH = 100  # steps between two visits to Python
+STRETCH = 100  # control steps per call
 
 typeof: Callable[[object], object] = numba.typeof
 _decision_size = compiled(decision_size)
 
 
 class Stages(NamedTuple):
-    """What happened in n stages, one control step each."""
+    """n stages of one control step each."""
 
     reward: FloatArray  # (n,)
     cost: FloatArray  # (n,)
-    arm: NDArray[np.intp]  # (n,) who drove
-    switched: NDArray[np.bool_]  # (n,) another one drove before
-    bound: FloatArray  # (n,) of the maximal loss
-    truth: FloatArray  # (n, arms, 2) what every arm would have brought: reward, -cost
+    arm: NDArray[np.intp]  # (n,) arm that drove
+    switched: NDArray[np.bool_]  # (n,) another arm drove before
+    bound: FloatArray  # (n,) upper bound of the maximal loss
+    truth: FloatArray  # (n, arms, 2) counterfactual reward and -cost of every arm
     psi: FloatArray  # (n, arms, 2)
 
 
 class CompiledArm(NamedTuple):
-    """A network controller as the loop takes it."""
+    """The arrays of a network controller."""
 
     actor: NDArray[np.float32]
     actor_sizes: NDArray[np.int64]
@@ -71,39 +72,59 @@ class CompiledArm(NamedTuple):
     column: int  # of the next step's reward among the predictions
 
 
+def supports(blender: Blender, world: Any) -> bool:
+    """Return whether the compiled loop can drive this blender in this world."""
+    return unsupported(blender, world) is None
+
+
+def unsupported(blender: Blender, world: Any) -> str | None:
+    """Return the first reason why the compiled loop cannot drive this blender in this world, None if it can."""
+    if not isinstance(world, SingleWorld):
+        return f"the world is not a SingleWorld: {type(world).__name__}"
+    needs_the_blender = {
+        "stages driven before": blender.step > 0,
+        "a hold of more than one step": blender.hold > 1,
+        "a dwell of more than one stage": blender.dwell > 1,
+        "a frozen learner": blender.frozen,
+        "a recorder": blender.recorder is not None,
+        "deadlines": any(limit is not None for limit in blender.drivers.deadlines),
+        "actions without noise": None in blender.drivers.rngs,
+        'context="previous"': blender.context != "current",
+        "features other than next-step predictions": type(blender.feature) is not NextStep,
+        "objectives other than reward and -cost": blender.objectives.names != ("reward", "-cost"),
+        f'the rule "{blender.bandit.rule.name}"': blender.bandit.arrays is None,
+        "a single controller": len(blender.controllers) < 2,
+    }
+    for part, present in needs_the_blender.items():
+        if present:
+            return f"the blender has {part}"
+    observation_size, action_size = world.batch.worlds.obs.shape[1], world.batch.act_size
+    kinds = set()
+    for name, controller in zip(blender.names, blender.controllers, strict=True):
+        if type(controller) is not NetworkController or controller.context is None:
+            return f"{name} is not a network controller with context networks"
+        sizes = controller.observation_size, controller.context.encoding.observation_size, controller.action_size
+        if sizes != (observation_size, observation_size, action_size):
+            return f"the observations or actions of {name} are not those of the world"
+        kinds.add(typeof(_compiled_arm(controller)))
+    return "the networks of the controllers have different types" if len(kinds) > 1 else None
+
+
 class CompiledLoop:
-    """A blender's controllers and learner in a world of ours; use it as a context."""
+    """A blender's controllers and learner in a world of ours; use it as a context manager."""
 
     def __init__(self, world: SingleWorld, blender: Blender) -> None:
-        self.world, self.blender = world, blender
-        controllers = [c for c in blender.controllers if isinstance(c, NetworkController)]
-        self.drivers = tuple(_driver(controller) for controller in controllers)
-        self.late = DeferredPeeks(world, size=STRETCH * (len(controllers) - 1))
-        self.previous = -1  # who drove last
-
-    @staticmethod
-    def fits(world: SingleWorld, blender: Blender) -> bool:
-        """Tell whether all parts are our own, fit the world, and work as the loop does.
-
-        The rest is up to the caller: predictions of the current state as context, actions drawn, no hold, dwell,
-        deadline or record, reward and -cost as objectives, and a learner that learns.
-        """
-        need = world.batch.worlds.obs.shape[1], world.batch.act_size
-        own = [
-            controller
-            for controller in blender.controllers
-            if type(controller) is NetworkController and controller.context is not None
-        ]
-        return (
-            1 < len(own) == len(blender.controllers)
-            and all((c.observation_size, c.action_size) == need for c in own)
-            and all(c.context.encoding.observation_size == need[0] for c in own if c.context is not None)
-            and len({typeof(_driver(controller)) for controller in own}) == 1  # one loop for all
-            and blender.bandit._core.compiled_rule
-        )
+        reason = unsupported(blender, world)
+        learner = blender.bandit.arrays
+        if reason is not None or learner is None:
+            raise InputError(f"the compiled loop cannot drive this: {reason}; use blendctl.run")
+        self.world, self.blender, self.learner = world, blender, learner
+        self.arms = tuple(_compiled_arm(c) for c in blender.controllers if isinstance(c, NetworkController))
+        self.peeks = DeferredPeeks(world, size=STRETCH * (len(self.arms) - 1))
+        self.previous = -1  # arm of the last stage
 
     def episode(self, seed: int) -> Stages | None:
-        """Drive an episode; None if something came that the blender must deal with (the learner is spoiled then)."""
+        """Drive an episode; return None if the blender must repeat it (the learner is spoiled then)."""
         self.world.reset(seed=seed)
         done: list[Stages] = []
         waiting: Future[PeekResult] | None = None
@@ -115,15 +136,15 @@ class CompiledLoop:
             if stages is None:
                 return None
             done.append(stages)
-            waiting = self.late.start()
+            waiting = self.peeks.start()
             ended = bool(self.world.batch.worlds.phase[0] == ENDED)
         assert waiting is not None
         _enter(done[-1], waiting.result())
         return Stages._make(np.concatenate(parts) for parts in zip(*done, strict=True))
 
     def _chunk(self) -> Stages | None:
-        batch, core = self.world.batch, self.blender.bandit._core
-        n, arms = min(STRETCH, int(batch.plan.max_steps - batch.worlds.steps[0])), len(self.drivers)
+        batch, learner = self.world.batch, self.learner
+        n, arms = min(STRETCH, int(batch.plan.max_steps - batch.worlds.steps[0])), len(self.arms)
         rngs: list[Any] = self.blender.drivers.rngs
         before = [rng.bit_generator.state for rng in rngs]
         noise = np.stack([rng.standard_normal((n, batch.act_size)) for rng in rngs], axis=1)
@@ -136,21 +157,22 @@ class CompiledLoop:
             truth=np.empty((n, arms, 2)),
             psi=np.empty((n, arms, 2)),
         )
-        kept, asked = self.late.filling
+        kept, asked = self.peeks.filling
         count = batch.crew.run(
             lambda bench: drive(
-                batch.plan, bench, batch.worlds, self.drivers, self.previous,
-                core.state[0], core.rng[0], core.config, noise, kept, asked, batch.blank_outcome(), stages,
+                batch.plan, bench, batch.worlds, self.arms, self.previous,
+                learner.state, learner.rng, learner.config, noise, kept, asked, batch.blank_outcome(), stages,
             )
         )[0]  # fmt: skip
         if count < 0:
             return None
-        if count < n:  # the episode ended early: only so many draws were made
+        if count < n:
+            # the episode ended early: draw again only what was used
             for rng, state in zip(rngs, before, strict=True):
                 rng.bit_generator.state = state
                 rng.standard_normal((count, batch.act_size))
             stages = Stages._make(part[:count] for part in stages)
-        self.late.added = count * (arms - 1)
+        self.peeks.added = count * (arms - 1)
         self.previous = int(stages.arm[-1])
         return stages
 
@@ -158,16 +180,16 @@ class CompiledLoop:
         return self
 
     def __exit__(self, *what: object) -> None:
-        self.late.close()
+        self.peeks.close()
 
 
-def _enter(stages: Stages, found: PeekResult) -> None:
-    """Enter what those who did not drive would have brought."""
+def _enter(stages: Stages, peeked: PeekResult) -> None:
+    """Enter the counterfactual feedback of the arms that did not drive."""
     others = np.arange(stages.truth.shape[1]) != stages.arm[:, None]  # (n, arms)
-    stages.truth[others] = np.stack([found.reward, np.multiply(found.cost, -1.0)], axis=1)
+    stages.truth[others] = np.stack([peeked.reward, np.multiply(peeked.cost, -1.0)], axis=1)
 
 
-def _driver(controller: NetworkController) -> CompiledArm:
+def _compiled_arm(controller: NetworkController) -> CompiledArm:
     context = controller.context
     assert context is not None
     return CompiledArm(
@@ -203,7 +225,7 @@ def drive(
     out: Outcome,
     stages: Stages,
 ) -> int:
-    """Drive len(noise) steps of world 0, or to the episode's end; tell how many, or -1 if something is unusual."""
+    """Drive len(noise) steps of world 0, or to the episode's end; return how many, or -1 after a failure."""
     steps, arms, size = noise.shape
     psi, actions = np.empty((arms, 2)), np.empty((arms, size))
     feedback, row = np.empty(2), np.empty(_decision_size(arms, 2))
@@ -232,7 +254,7 @@ def drive(
             return -1
         stages.reward[t], stages.cost[t], stages.arm[t] = 0.0 + out.reward[0], 0.0 + out.cost[0], arm
         stages.switched[t] = previous >= 0 and arm != previous
-        stages.bound[t] = row[INDICES + arms + arm] + 2.0 * row[RADIUS] * row[INDICES + arm]
+        stages.bound[t] = loss_bound(row[INDICES + arms + arm], row[RADIUS], row[INDICES + arm])
         stages.truth[t, arm] = 0.0 + feedback
         stages.psi[t] = psi
         previous = arm
@@ -245,7 +267,7 @@ def drive(
 def propose(
     driver: CompiledArm, observations: FloatArray, noise: FloatArray, action: FloatArray, psi: FloatArray
 ) -> bool:
-    """Fill in a controller's action at observations (1, obs), and its context; False if they are not finite."""
+    """Compute a controller's action at observations (1, obs), and its context; return False if not finite."""
     inputs = np.empty((1, driver.inputs), np.float32)
     encode(observations, inputs, *driver.sight)
     mean = run_row(inputs[0], driver.actor, driver.actor_sizes)
@@ -254,17 +276,17 @@ def propose(
         if not math.isfinite(drawn):
             return False
         action[i] = min(max(drawn, -1.0), 1.0)
-    told = predict_row(
+    predicted = predict_row(
         observations, action, driver.gains, driver.context, driver.context_sizes, driver.scale, driver.shift,
         driver.context_inputs, *driver.context_sight,
     )  # fmt: skip
-    psi[0], psi[1] = told[driver.column], -told[driver.column + 1]
+    psi[0], psi[1] = predicted[driver.column], -predicted[driver.column + 1]
     return math.isfinite(psi[0]) and math.isfinite(psi[1])
 
 
 @compiled
 def clear(out: Outcome) -> None:
-    """Begin a step's outcome: a step writes what is so, not what is not."""
+    """Reset what a step sets only if it happens."""
     out.cost[0] = 0.0
     out.components[0] = 0.0
     out.terminated[0] = out.truncated[0] = out.unstable[0] = out.goal_met[0] = False

@@ -12,23 +12,23 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from blendctl.bandit import BlendingBandit, memory_layout
+from blendctl.bandit import BlendingBandit
 from blendctl.bandit.options import OptionNames
 from blendctl.blender import arguments
 from blendctl.blender.bench import BenchRules
 from blendctl.blender.blend_file import save_blend
-from blendctl.blender.chooser import Choice, Chooser
+from blendctl.blender.chooser import Chooser
 from blendctl.blender.counts import Counts
-from blendctl.blender.drivers import Action, Drivers, copy_observation
+from blendctl.blender.drivers import Action, Drivers
 from blendctl.blender.finite_check import all_finite
 from blendctl.blender.ledger import Ledger, Observed
 from blendctl.blender.objectives import Objective, Objectives
-from blendctl.blender.record import SAFE_ACTION, Record, RunInfo
+from blendctl.blender.record import SAFE_ACTION, Record, RunInfo, StageDecision
 from blendctl.blender.recorder import Recorder, as_recorder
 from blendctl.controllers import Controller
 from blendctl.controllers.adapters import as_controller
 from blendctl.errors import InputError, StateError
-from blendctl.features import Feature, as_feature
+from blendctl.features import Feature, bind_feature
 
 __all__ = ["Blender"]
 
@@ -102,8 +102,8 @@ class Blender:
         self.hold = arguments.count("hold", hold)
         self.dwell = arguments.count("dwell", dwell)
         self.safe_action = arguments.check_safe_action(safe_action)
-        previous = arguments.choice("context", context, ("current", "previous")) == "previous"
-        feature = as_feature(features, self.controllers).bind(self.controllers, objectives=len(self.objectives))
+        arguments.choice("context", context, ("current", "previous"))
+        feature = bind_feature(features, self.controllers, objectives=len(self.objectives))
         self.bandit = arguments.make_bandit(
             bandit, feature, self.objectives, names=self.names, seed=seed, options=dict(options)
         )
@@ -118,17 +118,18 @@ class Blender:
             safe_action=self.safe_action,
             clock=clock,
         )
+        self.feature = feature
+        self.context, self.frozen = context, frozen
         self._chooser = Chooser(
             feature,
             self.bandit,
             names=self.names,
             fallback=arguments.check_fallback(fallback, self.names),
-            previous=previous,
+            previous=context == "previous",
             rng=np.random.default_rng(first_pull),
-            events=self.drivers.events,
         )
         scales = self.bandit.options.scales
-        self._cast = RunInfo(
+        self._run_info = RunInfo(
             tuple(self.names),
             self.objectives,
             scales=np.ones(len(self.objectives)) if scales is None else np.asarray(scales, np.float64),
@@ -140,103 +141,89 @@ class Blender:
         self.recorder = as_recorder(record)
         self._ledger = Ledger(
             self.bandit,
-            teach=getattr(feature, "learn", None),
+            feature,
+            hold=self.hold,
             frozen=frozen,
             window=arguments.count("window", window),
             recorder=self.recorder,
             counts=self.counts,
         )
-        self.last: Record | None = None  # the present stage
         self.step = 0  # control steps so far
         self.episode = 0
         self._driven = 0  # stages that the present controller has driven without a break
         self._closed = False
         self._lock = threading.RLock()
-        self._bound_base = self._bound_state()
-        self._bound_extra = 0.0  # what driving another arm than the rule's adds to the bandit's sum of bounds
+        self._earlier_decisions = self.bandit.decisions, self.bandit.bound_sum  # those before this blender
+        self._bound_extra = 0.0  # added to the bandit's sum of bounds where another arm drove than the rule's
 
     def act(self, observation: Any) -> Action:
-        """Give the action for an observation: that of the controller that drives now."""
+        """Return the action for an observation: that of the controller that drives now."""
         with self._lock:
             if self._closed:
                 raise StateError("this blender is closed; make another")
             self.step += 1
-            last = self.last
-            sound = all_finite(observation)
-            if last is not None and not last.closed and sound:
-                action = self.drivers.ask_alone(last.arm, observation, self.step)
+            ledger = self._ledger
+            last = ledger.present
+            driver = SAFE_ACTION if last is None else last.choice.arm
+            finite = all_finite(observation)
+            if finite and ledger.holding:
+                action = self.drivers.ask_alone(driver, observation, self.step)
                 if action is not None:
-                    last.steps += 1
-                    last.closed = last.steps == self.hold
+                    ledger.extend()
                     return action
-            if last is not None and not last.retired:
-                last.spoiled |= not last.closed  # cut short by a failure: its sum would say too little
-                self._ledger.retire(last)
-            record = self._begin(observation, sound, SAFE_ACTION if last is None else last.arm)
-            self.last = record
-            return record.action.copy()
+            ledger.cut()
+            choice = self._decide(observation, finite, driver)
+            ledger.begin(choice, observation)
+            return choice.action.copy()
 
-    def _begin(self, observation: Any, sound: bool, driver: int) -> Record:
-        """Begin a stage; `driver` is who drove before."""
+    def _decide(self, observation: Any, finite: bool, driver: int) -> StageDecision:
+        """Decide who drives the next stage; `driver` drove the last."""
         drivers, chooser = self.drivers, self._chooser
         psi: FloatArray | None = None
         asked: tuple[int, ...] = ()
-        if sound:
+        if finite:
             proposals = drivers.propose(observation, self.step)
+            events = drivers.take_events() if drivers.events else []
             psi, asked = chooser.context(observation, proposals)
         else:
             proposals = [None] * len(self.names)
-            drivers.events.append("the observation is NaN or infinite")
-        if asked:
-            choice = chooser.choose(psi, asked)  # type: ignore[arg-type]  # psi is there if someone was asked
-            arm, cause, decision, asked = choice
+            events = [*drivers.take_events(), "the observation is NaN or infinite"]
+        if psi is not None and asked:
+            arm, cause, decision, asked = chooser.choose(psi, asked)
+            picked = arm
             if arm != driver and driver >= 0 and decision is not None:
                 if proposals[driver] is None:
                     arm, cause = chooser.first(asked), "fallback"
                 elif self._driven < self.dwell and driver in asked:
                     arm, cause = driver, "dwell"
-                if arm != choice.arm:
-                    self._bound_extra += _bound(choice, arm) - decision.loss_bound
-            picked = choice.arm
+                if arm != picked:
+                    self._bound_extra += decision.loss_bound_of(asked.index(arm)) - decision.loss_bound
+            if chooser.events:
+                events += chooser.take_events()
         else:
-            arm, cause = self._without_context(observation, proposals, sound)
+            events += chooser.take_events()
+            arm, cause = self._without_context(observation, proposals, finite)
             decision, picked = None, -1
-        action = proposals[arm] if arm >= 0 else self._stop()
-        assert action is not None  # whoever was asked has proposed
+            events += drivers.take_events()
+        action = proposals[arm] if arm >= 0 else self._stop(events)
+        assert action is not None  # the chosen arm has proposed one
         counts = self.counts
         counts.stages += 1
         counts.switches += arm != driver and counts.stages > 1
+        counts.events += len(events)
         self._driven = self._driven + 1 if arm == driver else 1
-        record = Record(
-            self._cast,
-            stage=counts.stages,
-            step=self.step,
-            episode=self.episode,
-            arm=arm,
-            picked=picked,
-            previous=driver,
-            cause=cause,
-            decision=decision,
-            asked=asked,
-            features=psi,
-            proposals=proposals,
-            action=action,
-            observation=None if self._ledger.teach is None else copy_observation(observation),
-            closed=self.hold == 1 or arm < 0,
-        )
-        if drivers.events:
-            record.event = "; ".join(drivers.events)
-            counts.events += len(drivers.events)
-            drivers.events.clear()
-        return record
+        return StageDecision(
+            self._run_info, counts.stages, self.step, self.episode, arm, picked, driver, cause, decision, asked, psi,
+            tuple(proposals), action, "; ".join(events) if events else None,
+        )  # fmt: skip
 
-    def _without_context(self, observation: Any, proposals: list[Action | None], sound: bool) -> tuple[int, str]:
-        """Find someone to drive when nothing can be decided: by the fallback order, benched ones at last."""
+    def _without_context(self, observation: Any, proposals: list[Action | None], finite: bool) -> tuple[int, str]:
+        """Find an arm to drive without a decision: in the fallback order, benched arms last."""
         order, bench = self._chooser.fallback, self.drivers.bench
         for arm in order:
             if proposals[arm] is not None:
                 return arm, "no context"
-        for arm in order if sound else ():
+        for arm in order if finite else ():
             if bench.failed_at[arm] < self.step:
                 proposals[arm] = self.drivers.ask_alone(arm, observation, self.step)
                 if proposals[arm] is not None:
@@ -244,16 +231,31 @@ class Blender:
                     return arm, "fallback"
         return SAFE_ACTION, "safe action"
 
-    def _stop(self) -> Action:
+    def _stop(self, events: list[str]) -> Action:
         if self.safe_action is None:
-            told = "; ".join(self.drivers.events)
-            self.drivers.events.clear()
             raise StateError(
-                f"no controller is fit to drive ({told}), and there is no safe action; "
+                f"no controller is fit to drive ({'; '.join(events)}), and there is no safe action; "
                 "declare one: Blender(..., safe_action=...)"
             )
         self.counts.safe_actions += 1
         return self.safe_action
+
+    @property
+    def last(self) -> Record | None:
+        """The present stage as it is now, None before the first."""
+        present = self._ledger.present
+        return None if present is None else present.record()
+
+    @property
+    def choice(self) -> StageDecision | None:
+        """The decision of the present stage, None before the first."""
+        present = self._ledger.present
+        return None if present is None else present.choice
+
+    @property
+    def holding(self) -> bool:
+        """Whether the present stage lasts for another control step (hold > 1)."""
+        return self._ledger.holding
 
     def observe(
         self,
@@ -265,46 +267,49 @@ class Blender:
         done: bool = False,
         **signals: float | None,
     ) -> Observed:
-        """Take the feedback of the latest control step, or of a named stage or step; tell what became of it.
+        """Learn from the feedback of the latest control step, or of a named stage or step; return what was done.
 
-        "learned": the bandit learned from it; "counted": its stage goes on, or cannot be learned from; "late": it
-        belongs to an earlier stage; "duplicate": it had come before; "unknown": no such stage or step, or it is
-        settled or too old; "refused": it is not finite. `done=True` ends the episode.
+        "learned": the bandit was updated; "counted": the stage goes on, or cannot be learned from; "late": it belongs
+        to an earlier stage; "duplicate": it was observed before; "unknown": there is no such stage or step, or it is
+        complete or too old; "refused": it is not finite. `done=True` ends the episode.
         """
         with self._lock:
-            if self.last is None:
+            if self._ledger.present is None:
                 raise StateError("there is nothing to observe yet; call act(observation) first")
             signals["reward"], signals["cost"] = reward, cost
             feedback = self.objectives(signals)
-            record, bit = self._ledger.addressee(self.last, stage, step, self.step)
-            outcome = self._ledger.book(record, bit, feedback, signals)
+            observed = self._ledger.observe(feedback, signals, stage=stage, step=step, now=self.step)
             if done:
                 self.end_episode()
-            return outcome
+            return observed
 
     def end_episode(self) -> None:
-        """End the episode: the present stage ends with it, as short as it is."""
+        """End the episode, and the present stage with it."""
         with self._lock:
-            if self.last is not None and not self.last.retired:
-                self.last.ended = True
-                self._ledger.retire(self.last)
+            self._ledger.end_episode()
             self.episode += 1
             self.drivers.end_episode(self.step)
 
+    def await_truth(self) -> None:
+        """Write the present stage to the record only after `add_truth`."""
+        with self._lock:
+            self._ledger.await_truth()
+
+    def add_truth(self, stage: int, truth: FloatArray | None, correct: bool | None) -> None:
+        """Add the counterfactual feedback (arms, objectives) of every arm to a stage that awaits it."""
+        with self._lock:
+            self._ledger.add_truth(stage, truth, correct)
+
     @property
     def loss_bound(self) -> float:
-        """What the average maximal loss of this blender's decisions cannot exceed, per stage, in scaled units.
+        """Upper bound of the average maximal loss per stage of this blender's decisions, in scaled units.
 
-        As the bandit's, but for the arms that really drove, and of this blender's decisions alone. It is meant
-        for context="current"; inf before the first decision.
+        As the bandit's, but for the arms that drove, and for this blender's decisions only. It holds for
+        context="current"; inf before the first decision.
         """
-        now, then = self._bound_state(), self._bound_base
-        decisions = now[1] - then[1]
-        return (now[0] - then[0] + self._bound_extra) / decisions if decisions else math.inf
-
-    def _bound_state(self) -> tuple[float, float]:
-        state = self.bandit._core.state[0]
-        return float(state[memory_layout.BOUND_SUM]), float(state[memory_layout.DECISIONS])
+        decisions, total = self._earlier_decisions
+        count = self.bandit.decisions - decisions
+        return (self.bandit.bound_sum - total + self._bound_extra) / count if count else math.inf
 
     @property
     def pending(self) -> int:
@@ -323,7 +328,7 @@ class Blender:
             save_blend(
                 path,
                 bandit=self.bandit,
-                feature=self._chooser.feature,
+                feature=self.feature,
                 names=self.names,
                 objectives=self.objectives.names,
             )
@@ -333,8 +338,6 @@ class Blender:
         with self._lock:
             if not self._closed:
                 self._closed = True
-                if self.last is not None:
-                    self._ledger.retire(self.last)
                 self.drivers.close()
                 self._ledger.close()
 
@@ -347,9 +350,3 @@ class Blender:
     def __repr__(self) -> str:
         goals = ", ".join(self.objectives.names)
         return f"Blender({', '.join(self.names)}; objectives: {goals}; stage {self.counts.stages})"
-
-
-def _bound(choice: Choice, arm: int) -> float:
-    decision, row = choice.decision, choice.asked.index(arm)
-    assert decision is not None
-    return float(decision.loss[row] + 2.0 * decision.radius * decision.width[row])

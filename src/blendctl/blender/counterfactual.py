@@ -1,16 +1,17 @@
-"""What every controller would have brought, and whether the choice was correct."""
+"""Counterfactual feedback of every controller, and whether the choice was correct."""
 
 from __future__ import annotations
 
 import copy
+from collections import deque
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from blendctl.blender.record import Record
+from blendctl.blender.record import StageDecision
 from blendctl.compiled import compiled
 from blendctl.errors import InputError
 
@@ -18,16 +19,16 @@ if TYPE_CHECKING:
     from blendctl.blender.core import Blender
     from blendctl.envs.deferred_peek import DeferredPeeks, PeekResult
 
-__all__ = ["correct_choices", "CounterfactualEvaluator", "CLEARLY"]
+__all__ = ["correct_choices", "CounterfactualEvaluator", "StageTruth", "CLEARLY"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
-CLEARLY = 1e-5  # another arm is better in an objective if it is so by more than this
+CLEARLY = 1e-5  # an arm is better in an objective if it is better by more than this
 
 
 def correct_choices(truth: ArrayLike, arm: ArrayLike) -> BoolArray:
-    """Tell which choices were correct: arm (...) of arms whose true feedback is truth (..., arms, objectives).
+    """Score chosen arms (...) against counterfactual feedback (..., arms, objectives): True where correct.
 
     A choice is wrong if another arm is at least as good in every objective and better by more than 1e-5 in one.
 
@@ -43,7 +44,7 @@ def correct_choices(truth: ArrayLike, arm: ArrayLike) -> BoolArray:
 
 @compiled
 def correct_choice(truth: FloatArray, arm: int) -> bool:
-    """Tell it of one choice, in a fraction of a microsecond; arms of which nothing is known (NaN) are passed over."""
+    """Score one chosen arm; arms whose feedback is unknown (NaN) are left out."""
     arms, objectives = truth.shape
     for other in range(arms):
         as_good, better = True, False
@@ -58,141 +59,161 @@ def correct_choice(truth: FloatArray, arm: int) -> bool:
     return True
 
 
-class CounterfactualEvaluator:
-    """Step the controllers that did not drive from the same frozen state, with the same noise.
+class StageTruth(NamedTuple):
+    """Counterfactual feedback of a stage."""
 
-    The world does not move, and is the same for all: what the driver brings is seen when it drives. In our own worlds
-    the others are stepped later, some tens of states at once, while the world goes on: what they bring is known when
-    `settled` says so, at the latest after `settle`. With hold > 1 every controller drives through the whole stage, at
-    once, with the noise that it would have drawn; a controller that remembers what it saw would remember this too.
+    stage: int
+    truth: FloatArray | None  # (arms, objectives), NaN where unknown; None if the arms cannot be compared
+    correct: bool | None  # None if unknown
+
+
+class _Stage:
+    """A stage whose counterfactual feedback is being collected."""
+
+    def __init__(self, number: int, arm: int, truth: FloatArray) -> None:
+        self.number, self.arm = number, arm
+        self.truth: FloatArray | None = truth
+        self.waiting = 0  # arms whose peek has no result yet
+        self.over = False
+
+    def result(self) -> StageTruth:
+        truth, arm = self.truth, self.arm
+        if truth is None or arm < 0 or not np.isfinite(truth[arm]).all():
+            return StageTruth(self.number, truth, None)
+        return StageTruth(self.number, truth, bool(correct_choice(truth, arm)))
+
+
+class CounterfactualEvaluator:
+    """Step the controllers that do not drive from the same frozen state, with the same noise.
+
+    The environment does not move. The feedback of the controller that drives is the one it gets. In our own worlds the
+    other controllers are stepped later, some tens of states at once in a second thread; `take` returns the stages whose
+    results are known. With hold > 1 every controller drives through the whole stage at once, with the noise that it
+    would have drawn; a stateful controller would remember this.
     """
 
     def __init__(self, env: Any, blender: Blender) -> None:
         self.world, self._doubtful = peeking_layer(env)
-        self._expected: FloatArray | None = None  # what the driver should bring, where a wrapper may change it
+        self._expected: FloatArray | None = None  # feedback of the driver by a peek, where a wrapper may change it
         self.blender = blender
         self.hold = blender.hold
         self._rngs: list[Any] = []
-        self._driven: FloatArray | float = 0.0  # what the driver has brought in this stage
-        self._late = deferred_peeks(self.world) if self.hold == 1 else None
-        self._asked: list[tuple[Record, int]] = []  # whose action will be judged, for which arm
-        self._judging: list[tuple[Record, int]] = []  # is being judged
-        self._found: Future[PeekResult] | None = None
-        self._unknown: set[int] = set()  # stages that are not settled
-        if blender.recorder is not None:
-            blender.recorder.settle = self.settle
+        self._driven: FloatArray | float = 0.0  # feedback of the driver in the present stage
+        self._present: _Stage | None = None
+        self._stages: deque[_Stage] = deque()  # those not taken yet, in their order
+        self._deferred = deferred_peeks(self.world) if self.hold == 1 else None
+        self._added: list[tuple[_Stage, int]] = []  # stages and arms of the peeks to submit
+        self._submitted: list[tuple[_Stage, int]] = []
+        self._result: Future[PeekResult] | None = None
 
     def before(self) -> None:
-        """Keep the controllers' generators as they are before they draw."""
-        last = self.blender.last
-        if self.hold > 1 and (last is None or last.closed):
+        """Copy the controllers' generators before they draw."""
+        if self.hold > 1 and not self.blender.holding:
             self._rngs = copy.deepcopy(self.blender.drivers.rngs)
 
-    def look(self, record: Record) -> None:
-        """Tell a stage that has just begun what the others would bring; arms without an action stay unknown."""
+    def look(self, choice: StageDecision) -> None:
+        """Evaluate the other controllers at the start of a stage; arms without an action stay unknown."""
+        if self._present is not None:
+            self._present.over = True
         self._driven = 0.0
         self._expected = None
-        if self._doubtful and record.arm >= 0:
-            self._expected = (
-                self._peek(np.array([record.action]))
-                if self.hold == 1
-                else self._peek([self._policy(record.arm)], horizon=self.hold)
-            )[0]
-        record.truth = np.full((len(record.proposals), len(self.blender.objectives)), np.nan)
-        others = [arm for arm, action in enumerate(record.proposals) if action is not None and arm != record.arm]
-        if not others:
+        if self._doubtful and choice.arm >= 0:
+            self._expected = self._peek(choice, [choice.arm])[0]
+        truth = np.full((len(choice.proposals), len(self.blender.objectives)), np.nan)
+        stage = self._present = _Stage(choice.stage, choice.arm, truth)
+        self._stages.append(stage)
+        others = [arm for arm, action in enumerate(choice.proposals) if action is not None and arm != choice.arm]
+        if self._deferred is None:
+            if others:
+                truth[others] = self._peek(choice, others)
             return
-        if self._late is not None:
-            for arm in others:
-                if self._late.full:
-                    self._start()
-                action = record.proposals[arm]
-                assert action is not None
-                self._late.add(action)
-                self._asked.append((record, arm))
-            self._unknown.add(record.stage)
-            return
-        if self.hold == 1:
-            record.truth[others] = self._peek(np.array([record.proposals[arm] for arm in others]))
-        else:
-            record.truth[others] = self._peek([self._policy(arm) for arm in others], horizon=self.hold)
+        for arm in others:
+            if self._deferred.full:
+                self._submit()
+            action = choice.proposals[arm]
+            assert action is not None
+            self._deferred.add(action)
+            self._added.append((stage, arm))
+            stage.waiting += 1
 
-    def _peek(self, alternatives: Any, **how: int) -> FloatArray:
-        """Give what alternatives would bring (k, objectives)."""
-        reward, cost, parts = self.world.peek(alternatives, components=True, **how)
+    def _peek(self, choice: StageDecision, arms: list[int]) -> FloatArray:
+        """Compute the feedback (arms, objectives) of some arms."""
+        if self.hold == 1:
+            result = self.world.peek(np.array([choice.proposals[arm] for arm in arms]), components=True)
+        else:
+            policies = [self._policy(arm) for arm in arms]
+            result = self.world.peek(policies, components=True, horizon=self.hold)
+        reward, cost, parts = result
         return self._objectives({"reward": reward, "cost": cost, **parts})
 
-    def _objectives(self, told: dict[str, FloatArray]) -> FloatArray:
-        missing = [signal for signal in self.blender.objectives.signals if signal not in told]
+    def _objectives(self, signals: dict[str, FloatArray]) -> FloatArray:
+        missing = [signal for signal in self.blender.objectives.signals if signal not in signals]
         if missing:
             raise InputError(
-                f"counterfactual steps must tell {', '.join(missing)}, for the objectives; the world's peek tells "
-                f"{', '.join(told)}. A wrapper that adds a signal must bring a peek of its own"
+                f"the objectives need {', '.join(missing)} from counterfactual steps; the world's peek returns "
+                f"{', '.join(signals)}. A wrapper that adds a signal needs a peek of its own"
             )
-        return self.blender.objectives.arrays(told)
+        return self.blender.objectives.arrays(signals)
 
-    def see(self, record: Record, feedback: FloatArray, *, ended: bool) -> None:
-        """Hear what a step of the driver brought; when the stage is over, tell whether the choice was correct."""
+    def see(self, feedback: FloatArray, *, full: bool, ended: bool) -> None:
+        """Add the feedback of the driver's step; `full`: the stage has all its steps."""
         self._driven = self._driven + feedback
-        if self._expected is not None and record.closed:
+        if self._expected is not None and full:
             if not np.allclose(self._driven, self._expected, rtol=1e-9, atol=1e-9):
                 raise InputError(
-                    "a wrapper changes rewards, costs or actions, and counterfactual steps cannot see it: the step "
-                    f"brought {self._driven.tolist()}, a peek with the same action {self._expected.tolist()}. Give the "
-                    "wrapper a peek of its own, or leave counterfactual out"
+                    "a wrapper changes rewards, costs or actions, and counterfactual steps cannot see it: the feedback "
+                    f"of a step is {self._driven.tolist()}, that of a peek with the same action "
+                    f"{self._expected.tolist()}. Add a peek to the wrapper, or leave counterfactual out"
                 )
             self._expected = None
-        if record.truth is None:
+        stage = self._present
+        if stage is None or not (full or ended):
             return
-        if record.closed and record.arm >= 0:
-            record.truth[record.arm] = self._driven
-            if self.settled(record):
-                record.correct = bool(correct_choice(record.truth, record.arm))
-        elif ended:
-            record.truth = None  # the others drove on to a full stage: they cannot be compared
+        if not full:
+            stage.truth = None  # the others drove through a full stage: they cannot be compared
+        elif stage.truth is not None and stage.arm >= 0:
+            stage.truth[stage.arm] = self._driven
+        stage.over, self._present = True, None
 
-    def settled(self, record: Record) -> bool:
-        """Tell whether all is known of a stage that can be."""
-        return record.stage not in self._unknown
+    def take(self) -> list[StageTruth]:
+        """Return the stages whose results are known, each once, in their order."""
+        results = []
+        while self._stages and self._stages[0].over and not self._stages[0].waiting:
+            results.append(self._stages.popleft().result())
+        return results
 
     def settle(self) -> None:
-        """Wait until all is known of every stage so far."""
-        if self._asked:
-            self._start()
+        """Wait for the results of all stages so far."""
+        if self._added:
+            self._submit()
         self._collect()
 
-    def close(self) -> None:
-        """Settle, and let the thread go."""
+    def close(self) -> list[StageTruth]:
+        """Wait for all results, release the thread, and return the stages not taken yet."""
         self.settle()
-        if self.blender.recorder is not None:
-            self.blender.recorder.settle = None
-        if self._late is not None:
-            self._late.close()
+        if self._deferred is not None:
+            self._deferred.close()
+        if self._present is not None:
+            self._present.over = True
+        return self.take()
 
-    def _start(self) -> None:
-        """Have judged what has come together, after what is being judged."""
+    def _submit(self) -> None:
+        """Submit the pending peeks after the running batch."""
         self._collect()
-        assert self._late is not None
-        self._found = self._late.start()
-        self._judging, self._asked = self._asked, []
+        assert self._deferred is not None
+        self._result = self._deferred.start()
+        self._submitted, self._added = self._added, []
 
     def _collect(self) -> None:
-        if self._found is None:
+        if self._result is None:
             return
-        found, self._found = self._found.result(), None
-        brought = self._objectives({"reward": found.reward, "cost": found.cost, **found.parts})  # (n, objectives)
-        for (record, arm), values in zip(self._judging, brought, strict=True):
-            if record.truth is not None:
-                record.truth[arm] = values
-        still = self._asked[0][0].stage if self._asked else None  # its other arms are judged in the next lot
-        for record, _ in self._judging:
-            if record.stage in self._unknown and record.stage != still:
-                self._unknown.discard(record.stage)
-                if record.truth is None or record.arm < 0:
-                    continue
-                if np.isfinite(record.truth[record.arm]).all():
-                    record.correct = bool(correct_choice(record.truth, record.arm))
-        self._judging = []
+        result, self._result = self._result.result(), None
+        feedback = self._objectives({"reward": result.reward, "cost": result.cost, **result.parts})  # (n, objectives)
+        for (stage, arm), values in zip(self._submitted, feedback, strict=True):
+            stage.waiting -= 1
+            if stage.truth is not None:
+                stage.truth[arm] = values
+        self._submitted = []
 
     def _policy(self, arm: int) -> Any:
         controller, rng = self.blender.controllers[arm], self._rngs[arm]
@@ -200,13 +221,15 @@ class CounterfactualEvaluator:
 
 
 def peeking_layer(env: Any) -> tuple[Any, bool]:
-    """Give the outermost layer of an environment that can peek, and whether a wrapper outside may change things."""
+    """Return the outermost layer of an environment with `peek`, and whether a wrapper outside may change feedback."""
     from gymnasium import wrappers
 
     layer, outside = env, []
     while not hasattr(layer, "peek"):
         if not isinstance(layer, gymnasium.Wrapper):
-            raise InputError(f"counterfactual steps need a world with `peek`, as blendctl's have, actually: {env!r}")
+            raise InputError(
+                f"counterfactual steps need a world with `peek`, as those of blendctl have, actually: {env!r}"
+            )
         outside.append(layer)
         layer = layer.env
     harmless = (
@@ -222,7 +245,7 @@ def peeking_layer(env: Any) -> tuple[Any, bool]:
 
 
 def deferred_peeks(world: Any) -> DeferredPeeks | None:
-    """Give the means to judge states of this world later, if it is one of ours."""
+    """Return deferred peeks for a world of ours, None for another."""
     from blendctl.envs import SingleWorld
 
     if not isinstance(world, SingleWorld):

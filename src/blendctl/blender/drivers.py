@@ -107,7 +107,7 @@ class Drivers:
         self.deadlines = _deadlines(deadline, self.names)
         self.shape = _common_shape(controllers, names, action_shape, safe_action)
         self.safe_action = safe_action
-        self.events: list[str] = []  # of the present step
+        self.events: list[str] = []  # what went wrong since `take_events`
         self.isolated = [
             Isolated(controller, name) if limit is not None and not _keeps_time(controller) else None
             for controller, name, limit in zip(controllers, names, self.deadlines, strict=True)
@@ -116,6 +116,11 @@ class Drivers:
         self._timed = any(limit is not None for limit in self.deadlines)
         self._arms = range(len(names))
         self._remember = {arm: c for arm, c in enumerate(controllers) if isinstance(c, Stateful)}
+
+    def take_events(self) -> list[str]:
+        """Return what went wrong since the last call, and forget it."""
+        events, self.events = self.events, []
+        return events
 
     def propose(self, observation: Any, step: int) -> list[Action | None]:
         """Ask every fit controller; give an action per arm, None for those that are benched or failed."""

@@ -43,7 +43,7 @@ class EpisodeStats:
             self.driven[record.name] += record.steps
         if record.correct is not None and record.truth is not None:
             known = np.asarray(np.isfinite(record.truth).all(axis=1))
-            scaled = record.truth[known] / record.cast.scales
+            scaled = record.truth[known] / record.run_info.scales
             self.judged += 1
             self.correct += record.correct
             self.loss += float(pareto.maximal_loss(scaled)[int(known[: record.arm].sum())])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blendctl.bandit import Decision, memory_layout
+from blendctl.bandit import Decision
 from blendctl.blender.objectives import Objectives
 from blendctl.blender.record import Record, RunInfo
 from blendctl.blender.recorder import FORMAT, VERSION
@@ -17,33 +17,39 @@ from blendctl.table_parts import list_parts, read_part
 
 __all__ = ["read_record", "explain_record", "restore_record"]
 
+# fields of a record that are columns of the same name
+PLAIN = (
+    "stage", "step", "episode", "arm", "picked", "previous", "cause", "event",
+    "steps", "reward", "cost", "learned", "late", "ended", "correct",
+)  # fmt: skip
+
 
 def explain_record(record: Record) -> str:
-    """Say everything about a stage, a line per fact."""
+    """Describe a stage, a line per fact."""
     lines = [
         f"stage {record.stage}, step {record.step}, episode {record.episode}: {record.name} drives",
         f"why: {record.reason}",
     ]
     if record.event:
         lines.append(f"event: {record.event}")
-    cast, decision = record.cast, record.decision
+    info, decision = record.run_info, record.decision
     if decision is not None:
-        told = decision.explain(arms=[cast.names[arm] for arm in record.asked], objectives=cast.objectives.names)
-        lines += [f"the rule ({cast.rule}): {part}" for part in told.split("; ")]
+        words = decision.explain(arms=[info.names[arm] for arm in record.asked], objectives=info.objectives.names)
+        lines += [f"the rule ({info.rule}): {part}" for part in words.split("; ")]
         for row, arm in enumerate(record.asked):
-            values = zip(cast.objectives.names, decision.estimate[row], decision.ucb[row], strict=True)
+            values = zip(info.objectives.names, decision.estimate[row], decision.ucb[row], strict=True)
             numbers = ", ".join(f"{name} {mean:.4g} (at best {best:.4g})" for name, mean, best in values)
-            lines.append(f"  {cast.names[arm]}: expected {numbers}; loss {decision.loss[row]:.4g}")
+            lines.append(f"  {info.names[arm]}: expected {numbers}; loss {decision.loss[row]:.4g}")
     for arm, action in enumerate(record.proposals):
         if action is not None:
-            lines.append(f"  {cast.names[arm]} proposed {_list(action)}")
+            lines.append(f"  {info.names[arm]} proposed {_list(action)}")
     lines.append(f"applied: {_list(record.action)}")
     if record.feedback is None:
-        lines.append("its feedback never came")
+        lines.append("no feedback was observed")
     else:
-        pairs = zip(cast.objectives.names, record.feedback.tolist(), strict=True)
-        brought = ", ".join(f"{name} {value + 0.0:.4g}" for name, value in pairs)
-        lines.append(f"it brought {brought}; {'learned' if record.learned else 'not learned from'}")
+        pairs = zip(info.objectives.names, record.feedback.tolist(), strict=True)
+        feedback = ", ".join(f"{name} {value + 0.0:.4g}" for name, value in pairs)
+        lines.append(f"feedback: {feedback}; {'learned' if record.learned else 'not learned from'}")
     if record.correct is not None:
         lines.append("in hindsight: " + ("correct" if record.correct else "wrong, another arm was better"))
     return "\n".join(lines)
@@ -54,27 +60,26 @@ def _list(values: NDArray[Any]) -> str:
 
 
 def read_record(path: str | Path, *, step: int) -> Record:
-    """Read the stage that a control step belongs to; of a stage with two rows the later, which is complete."""
+    """Read the stage of a control step; if it has two rows, the later, which is complete."""
     folder = Path(path)
     parts = list_parts(folder) or list_parts(folder / "record")
     if not parts:
         raise FileFormatError(f"{folder} holds no record (part-*.parquet, or record/part-*.parquet)")
-    found: Record | None = None
+    record: Record | None = None
     first, last = None, 0
     for part in parts:
         header, table = read_part(part, format_name=FORMAT, version=VERSION)
         steps, lengths = table["step"].to_numpy(), table["steps"].to_numpy()
-        hits = np.flatnonzero((steps <= step) & (step < steps + lengths))
-        for hit in hits:
-            later = restore_record(table.slice(int(hit), 1).to_pylist()[0], header)
-            if later.event is None and found is not None:
-                later.event = found.event  # what went wrong is told in the first row
-            found = later
+        for row in np.flatnonzero((steps <= step) & (step < steps + lengths)):
+            later = restore_record(table.slice(int(row), 1).to_pylist()[0], header)
+            if later.event is None and record is not None:
+                later = later._replace(event=record.event)  # only the first row has it
+            record = later
         first = int(steps[0]) if first is None else first
         last = max(last, int((steps + lengths).max()) - 1)
-    if found is None:
+    if record is None:
         raise InputError(f"the record in {folder} has steps {first} to {last}, actually asked for: {step}")
-    return found
+    return record
 
 
 def restore_record(row: dict[str, Any], header: dict[str, Any]) -> Record:
@@ -82,7 +87,7 @@ def restore_record(row: dict[str, Any], header: dict[str, Any]) -> Record:
     arms, goals = header["columns"], header["objective_columns"]
     objectives = Objectives([_declared(name) for name in header["objectives"]])
     psi = _grid(row, "psi", [arms, None])
-    cast = RunInfo(
+    info = RunInfo(
         tuple(header["names"]),
         objectives,
         scales=np.array(header["scales"]),
@@ -90,34 +95,26 @@ def restore_record(row: dict[str, Any], header: dict[str, Any]) -> Record:
         rule=header["rule"],
         dwell=header["dwell"],
     )
-    width, loss = _grid(row, "width", [arms]), _grid(row, "loss", [arms])
-    asked = tuple(np.flatnonzero(np.isfinite(width)).tolist())
+    numbers = {name: _grid(row, name, [arms]) for name in ("width", "loss", "candidate")}
+    numbers |= {name: _grid(row, name, [arms, goals]) for name in ("estimate", "ucb")}
+    asked = np.flatnonzero(np.isfinite(numbers["width"])).tolist()
     decision = None
     if asked and row["radius"] is not None:
-        among = list(asked)
-        picked = among.index(row["picked"])
-        parts = [width, loss, _grid(row, "candidate", [arms])]
-        parts += [_grid(row, name, [arms, goals]) for name in ("estimate", "ucb")]
-        numbers = np.concatenate([[picked, row["radius"]], *(part[among].ravel() for part in parts)])
-        assert numbers.size == memory_layout.decision_size(len(asked), len(goals))
-        decision = Decision(numbers, len(asked), len(goals), picked)
+        picked = asked.index(row["picked"])
+        decision = Decision.from_parts(picked, row["radius"], **{name: part[asked] for name, part in numbers.items()})
     proposals = [_grid(row, f"action_{arm}", [None]) for arm in arms]
     feedback = _grid(row, "feedback", [goals])
-    record = Record(
-        cast,
+    return Record(
+        run_info=info,
         decision=decision,
-        asked=asked,
+        asked=tuple(asked),
         features=psi,
-        proposals=[None if np.isnan(p).any() else p for p in proposals],
+        proposals=tuple(None if np.isnan(action).any() else action for action in proposals),
         action=_grid(row, "action", [None]),
-        observation=None,
-        closed=True,
-        **{name: row[name] for name in ("stage", "step", "episode", "arm", "picked", "previous", "cause")},
+        feedback=None if np.isnan(feedback).any() else feedback,
+        truth=None,
+        **{name: row[name] for name in PLAIN},
     )
-    record.feedback = None if np.isnan(feedback).any() else feedback
-    for name in ("steps", "event", "reward", "cost", "learned", "late", "ended", "correct"):
-        setattr(record, name, row[name])
-    return record
 
 
 def _declared(name: str) -> Any:
@@ -125,7 +122,7 @@ def _declared(name: str) -> Any:
 
 
 def _grid(row: dict[str, Any], name: str, axes: list[list[str] | None]) -> NDArray[np.float64]:
-    """Collect columns such as "ucb_fast_reward" into an array with an axis per list of words; None counts."""
+    """Collect columns such as "ucb_fast_reward" into an array, an axis per list of words; None: numbered columns."""
     shape = []
     flat = [name]
     for axis in axes:

@@ -1,8 +1,10 @@
-"""The ledger: which feedback belongs to which stage, and what is learned from it, once."""
+"""The ledger: attribute feedback to its stage, learn from it once, write the stage down."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import copy
+from collections import deque
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -10,10 +12,12 @@ from numpy.typing import NDArray
 
 from blendctl.bandit import BlendingBandit
 from blendctl.blender.counts import Counts
+from blendctl.blender.drivers import copy_observation
 from blendctl.blender.finite_check import finite_vector
-from blendctl.blender.record import Record
+from blendctl.blender.record import Record, StageDecision, StageOutcome
 from blendctl.blender.recorder import Recorder
 from blendctl.errors import BlendctlError, InputError
+from blendctl.features import BoundFeature
 
 __all__ = ["Ledger", "Observed"]
 
@@ -21,136 +25,237 @@ FloatArray = NDArray[np.float64]
 Observed = Literal["learned", "counted", "late", "duplicate", "unknown", "refused"]
 
 
-class Ledger:
-    """Stages that wait for feedback.
+class _Stage:
+    """A stage under way, or one that waits for feedback."""
 
-    A stage is learned from when it is over and the feedback of each of its steps has come, at most once, with the
-    context of the arm that drove. A stage that was written down before stays as it was written: what comes late
-    goes into a second record of it.
+    __slots__ = (
+        "choice", "observation", "closed", "steps", "seen", "reward", "cost", "feedback", "event",
+        "learned", "spoiled", "retired", "late", "ended", "truth", "correct",
+    )  # fmt: skip
+
+    def __init__(self, choice: StageDecision, observation: Any, closed: bool) -> None:
+        self.choice = choice
+        self.observation = observation  # kept for features that learn, otherwise None
+        self.closed = closed  # it has all its control steps
+        self.steps = 1
+        self.seen = 0  # bit i: the feedback of its i-th step was observed
+        self.reward = self.cost = 0.0
+        self.feedback: FloatArray | None = None  # (objectives,) sum so far
+        self.event = choice.event
+        self.learned = False
+        self.spoiled = False  # part of its feedback is lost or was refused: never learn from it
+        self.retired = False  # it was written down: feedback is late from now on
+        self.late = False  # it takes late feedback, for a second record
+        self.ended = False
+        self.truth: FloatArray | None = None
+        self.correct: bool | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the feedback of all its steps was observed."""
+        return self.closed and self.seen == (1 << self.steps) - 1
+
+    def record(self) -> Record:
+        """Return the stage as it is now, frozen."""
+        choice = self.choice if self.event is self.choice.event else self.choice._replace(event=self.event)
+        outcome = StageOutcome(
+            self.steps, self.reward, self.cost, self.feedback, self.learned, self.late, self.ended, self.truth,
+            self.correct,
+        )  # fmt: skip
+        return Record._make((*choice, *outcome))
+
+
+class Ledger:
+    """The present stage, and earlier ones that wait for feedback.
+
+    The bandit learns from a stage at most once, when the stage is over and the feedback of each of its steps was
+    observed, with the context of the arm that drove. A stage that was written down stays as it was written: late
+    feedback goes into a second record of it.
     """
 
     def __init__(
         self,
         bandit: BlendingBandit,
+        feature: BoundFeature,
         *,
-        teach: Callable[[Any, Any, FloatArray], object] | None,
+        hold: int,
         frozen: bool,
         window: int,
         recorder: Recorder | None,
         counts: Counts,
     ) -> None:
-        self.bandit, self.teach, self.frozen = bandit, teach, frozen
+        self.bandit, self.feature, self.hold, self.frozen = bandit, feature, hold, frozen
         self.window, self.recorder, self.counts = window, recorder, counts
-        self.pending: dict[int, Record] = {}  # by stage, oldest first; never the present one
+        self.present: _Stage | None = None
+        self.holding = False  # the present stage lasts for another control step
+        self.pending: dict[int, _Stage] = {}  # by number, oldest first, without the present one
+        self._teaches = feature.learns
+        self._awaiting: dict[int, _Stage] = {}  # stages whose counterfactual feedback is not known yet
+        self._unwritten: deque[_Stage] = deque()  # retired stages from the first that awaits it
 
-    def addressee(self, last: Record, stage: int | None, step: int | None, now: int) -> tuple[Record | None, int]:
-        """Find the record that feedback belongs to, and which of its steps (from 0); `now` is the present step."""
+    def begin(self, choice: StageDecision, observation: Any) -> None:
+        """Begin a stage."""
+        kept = copy_observation(observation) if self._teaches else None
+        self.holding = self.hold > 1 and choice.arm >= 0
+        self.present = _Stage(choice, kept, not self.holding)
+
+    def extend(self) -> None:
+        """Add a control step to the present stage."""
+        stage = self.present
+        assert stage is not None
+        stage.steps += 1
+        stage.closed = stage.steps == self.hold
+        self.holding = not stage.closed
+
+    def cut(self) -> None:
+        """End the present stage before another begins. One cut short by a failure is never learned from."""
+        if self.present is not None and not self.present.retired:
+            self.present.spoiled |= not self.present.closed
+            self._retire(self.present)
+
+    def end_episode(self) -> None:
+        """End the present stage with its episode, however short it is."""
+        if self.present is not None and not self.present.retired:
+            self.present.ended = True
+            self._retire(self.present)
+
+    def observe(
+        self, feedback: FloatArray, signals: Mapping[str, Any], *, stage: int | None, step: int | None, now: int
+    ) -> Observed:
+        """Book feedback (objectives,) to a stage or a step; by default to the present step `now`."""
+        counts = self.counts
+        entry, bit = self._find(stage, step, now)
+        if entry is None:
+            counts.unknown += 1
+            return "unknown"
+        if entry.seen >> bit & 1:
+            counts.duplicates += 1
+            return "duplicate"
+        late = entry.retired
+        if late:
+            counts.late += 1
+            if not entry.late:
+                entry = self.pending[entry.choice.stage] = copy.copy(entry)
+                entry.late, entry.event = True, None
+        entry.seen |= 1 << bit
+        counts.observed += 1
+        result: Observed = "late" if late else "counted"
+        if finite_vector(feedback):
+            entry.reward += signals["reward"] or 0.0
+            entry.cost += signals["cost"] or 0.0
+            entry.feedback = feedback if entry.feedback is None else entry.feedback + feedback
+            if entry.closed and self._learn(entry) and not late:
+                result = "learned"
+        else:
+            self._refuse(entry, f"the feedback {feedback.tolist()} was refused")
+            result = "refused"
+        if late and entry.complete:
+            del self.pending[entry.choice.stage]
+            self._write(entry)
+        return result
+
+    def _find(self, stage: int | None, step: int | None, now: int) -> tuple[_Stage | None, int]:
+        """Find the stage that feedback belongs to, and which of its steps (from 0)."""
+        present = self.present
+        assert present is not None
         if stage is None and step is None:
-            if last.step + last.steps <= now:
-                return None, 0  # the present step has no record: no controller could drive, and `act` raised
-            return self.pending.get(last.stage, last), last.steps - 1
+            if present.choice.step + present.steps <= now:
+                return None, 0  # the present step has no stage: no controller could drive, and `act` raised
+            return self.pending.get(present.choice.stage, present), present.steps - 1
         for name, number in (("stage", stage), ("step", step)):
             if number is not None and (isinstance(number, bool) or not isinstance(number, int | np.integer)):
                 raise InputError(f"{name} must be a whole number, actually: {number!r}")
         if step is not None:
-            for record in (*self.pending.values(), last):
-                if record.step <= step < record.step + record.steps and stage in (None, record.stage):
-                    return record, step - record.step
+            for entry in (*self.pending.values(), present):
+                first = entry.choice.step
+                if first <= step < first + entry.steps and stage in (None, entry.choice.stage):
+                    return entry, step - first
             return None, 0
         assert stage is not None
-        record = self.pending.get(stage, last)
-        if record.stage != stage:
+        entry = self.pending.get(stage, present)
+        if entry.choice.stage != stage:
             return None, 0
-        waiting = [bit for bit in range(record.steps) if not record.seen >> bit & 1]
-        return record, waiting[0] if waiting else 0
+        missing = [bit for bit in range(entry.steps) if not entry.seen >> bit & 1]
+        return entry, missing[0] if missing else 0
 
-    def book(self, record: Record | None, bit: int, feedback: FloatArray, signals: Mapping[str, Any]) -> Observed:
-        """Book feedback (objectives,) to step `bit` of a record."""
-        counts = self.counts
-        if record is None:
-            counts.unknown += 1
-            return "unknown"
-        if record.seen >> bit & 1:
-            counts.duplicates += 1
-            return "duplicate"
-        late = record.retired
-        if late:
-            counts.late += 1
-            if not record.late:
-                record = self.pending[record.stage] = record.as_late()
-        record.seen |= 1 << bit
-        counts.observed += 1
-        outcome: Observed = "late" if late else "counted"
-        if finite_vector(feedback):
-            record.reward += signals["reward"] or 0.0
-            record.cost += signals["cost"] or 0.0
-            record.feedback = feedback if record.feedback is None else record.feedback + feedback
-            if record.closed and self.learn(record) and not late:
-                outcome = "learned"
-        else:
-            record.spoiled = True
-            counts.refused += 1
-            self._mention(record, f"the feedback {feedback.tolist()} was refused")
-            outcome = "refused"
-        if late and record.complete:
-            del self.pending[record.stage]
-            self._write(record)
-        return outcome
-
-    def learn(self, record: Record) -> bool:
-        """Learn from a stage if all of it is known, and a controller with a context drove."""
-        psi, feedback = record.features, record.feedback
-        if self.frozen or record.spoiled or record.learned or record.arm < 0:
+    def _learn(self, entry: _Stage) -> bool:
+        """Update the bandit with a stage if all its feedback is known and the arm that drove has a context."""
+        choice, feedback = entry.choice, entry.feedback
+        if self.frozen or entry.spoiled or entry.learned or choice.arm < 0:
             return False
-        if psi is None or feedback is None or not record.complete:
+        if choice.features is None or feedback is None or not entry.complete:
             return False
-        row = psi[record.arm]
+        row = choice.features[choice.arm]
         if not finite_vector(row):
             return False
         try:
             self.bandit.update(row, feedback)
         except BlendctlError as error:
-            record.spoiled = True
-            self.counts.refused += 1
-            self._mention(record, str(error))
+            self._refuse(entry, str(error))
             return False
-        record.learned = True
+        entry.learned = True
         self.counts.learned += 1
-        if self.teach is not None:
-            self.teach(record.observation, record.action, feedback)
+        if self._teaches:
+            self.feature.learn(entry.observation, choice.action, feedback)
         return True
 
-    def retire(self, record: Record) -> None:
+    def _refuse(self, entry: _Stage, event: str) -> None:
+        entry.spoiled = True
+        entry.event = event if entry.event is None else f"{entry.event}; {event}"
+        self.counts.refused += 1
+        self.counts.events += 1
+
+    def _retire(self, entry: _Stage) -> None:
         """Close a stage and write it down; if feedback is missing, wait for it within the window."""
-        if record.retired:
-            return
-        if not record.closed:
-            record.closed = True
-            self.learn(record)
-        record.retired = True
-        self._write(record)
-        if not record.complete:
-            self.pending[record.stage] = record
+        if not entry.closed:
+            entry.closed, self.holding = True, False
+            self._learn(entry)
+        entry.retired = True
+        self._write(entry)
+        if not entry.complete:
+            self.pending[entry.choice.stage] = entry
             if len(self.pending) > self.window:
                 self._give_up(next(iter(self.pending)))
 
+    def _give_up(self, stage: int) -> None:
+        entry = self.pending.pop(stage)
+        self.counts.missing += 1
+        if entry.late:
+            self._write(entry)
+
+    def await_truth(self) -> None:
+        """Keep the record of the present stage back until `add_truth` completes it."""
+        assert self.present is not None
+        self._awaiting[self.present.choice.stage] = self.present
+
+    def add_truth(self, stage: int, truth: FloatArray | None, correct: bool | None) -> None:
+        """Complete a stage with the counterfactual feedback (arms, objectives) of every arm."""
+        entry = self._awaiting.pop(stage, None)
+        if entry is not None:
+            entry.truth, entry.correct = truth, correct
+            self._drain()
+
+    def _write(self, entry: _Stage) -> None:
+        if self.recorder is None:
+            return
+        if self._awaiting or self._unwritten:
+            self._unwritten.append(entry)
+            self._drain()
+        else:
+            self.recorder.append(entry.record())
+
+    def _drain(self) -> None:
+        while self._unwritten and self._unwritten[0].choice.stage not in self._awaiting:
+            assert self.recorder is not None
+            self.recorder.append(self._unwritten.popleft().record())
+
     def close(self) -> None:
-        """Give up all that is still waiting."""
+        """End the present stage, give up all that still waits, and close the recorder."""
+        if self.present is not None and not self.present.retired:
+            self._retire(self.present)
         for stage in list(self.pending):
             self._give_up(stage)
+        self._awaiting.clear()
+        self._drain()
         if self.recorder is not None:
             self.recorder.close()
-
-    def _give_up(self, stage: int) -> None:
-        record = self.pending.pop(stage)
-        self.counts.missing += 1
-        if record.late:
-            self._write(record)
-
-    def _write(self, record: Record) -> None:
-        if self.recorder is not None:
-            self.recorder.append(record)
-
-    def _mention(self, record: Record, event: str) -> None:
-        self.counts.events += 1
-        record.event = event if record.event is None else f"{record.event}; {event}"

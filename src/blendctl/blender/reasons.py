@@ -22,14 +22,14 @@ def reason_of(record: Record) -> str:
         case "alone":
             return f"{name}: the only one fit to drive {why}"
         case "dwell":
-            preferred = record.cast.names[record.picked]
-            return f"{name}: stays for the minimum dwell of {record.cast.dwell} stages, {preferred} was preferred"
+            preferred = record.run_info.names[record.picked]
+            return f"{name}: stays for the minimum dwell of {record.run_info.dwell} stages, {preferred} was preferred"
     return _by_rule(record)
 
 
 def _by_rule(record: Record) -> str:
     decision = record.decision
-    cast, asked = record.cast, record.asked
+    info, asked = record.run_info, record.asked
     if decision is None or len(asked) == 1:
         return f"{record.name}: the only controller"
     candidates = record.candidates
@@ -37,23 +37,23 @@ def _by_rule(record: Record) -> str:
         equals = ", ".join(name for name in candidates if name != record.name)
         return f"{record.name}: picked at random among equals ({equals})"
     mine = asked.index(record.arm)
-    estimate, ucb = decision.estimate * cast.scales, decision.ucb * cast.scales
+    estimate, ucb = decision.estimate * info.scales, decision.ucb * info.scales
     others = [row for row in range(len(asked)) if row != mine]
     rival = asked.index(record.previous) if record.switched and record.previous in asked else None
     if rival is None:
         rival = others[int(decision.loss[others].argmin())]
     ahead = decision.ucb[mine] - decision.ucb[rival]  # (objectives,) in scaled units: what decides
     k = int(ahead.argmax())
-    against = cast.names[asked[rival]]
+    against = info.names[asked[rival]]
     if ahead[k] <= 0:
-        return f'{record.name}: the rule "{cast.rule}" picked it'
+        return f'{record.name}: the rule "{info.rule}" picked it'
     if estimate[mine, k] > estimate[rival, k]:
-        quantity, value = cast.objectives.in_words(k, estimate[mine, k])
-        other = cast.objectives.in_words(k, estimate[rival, k])[1]
+        quantity, value = info.objectives.in_words(k, estimate[mine, k])
+        other = info.objectives.in_words(k, estimate[rival, k])[1]
         return f"{record.name}: predicted {quantity} {value:.3g} against {other:.3g} of {against}"
-    quantity, value = cast.objectives.in_words(k, ucb[mine, k])
-    other = cast.objectives.in_words(k, ucb[rival, k])[1]
-    extreme = "low" if cast.objectives.names[k].startswith("-") else "high"
+    quantity, value = info.objectives.in_words(k, ucb[mine, k])
+    other = info.objectives.in_words(k, ucb[rival, k])[1]
+    extreme = "low" if info.objectives.names[k].startswith("-") else "high"
     return (
         f"{record.name}: less is known of it, {quantity} may be as {extreme} as {value:.3g}, "
         f"against {other:.3g} of {against}"

@@ -1,9 +1,9 @@
-"""What happened at one stage, and why: the record that flows from the blender to whoever listens."""
+"""Records: what was decided at a stage, and what came of it. Both are frozen."""
 
 from __future__ import annotations
 
-import copy
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,100 +13,90 @@ from blendctl.bandit import Decision
 if TYPE_CHECKING:
     from blendctl.blender.objectives import Objectives
 
-__all__ = ["Record", "RunInfo", "SAFE_ACTION"]
+__all__ = ["Record", "StageDecision", "StageOutcome", "RunInfo", "SAFE_ACTION"]
 
 FloatArray = NDArray[np.float64]
+Action = NDArray[Any]
 
-SAFE_ACTION = -1  # the arm of a stage at which no controller drove
+SAFE_ACTION = -1  # arm of a stage at which no controller drove
 
 
+@dataclass(frozen=True, slots=True)
 class RunInfo:
-    """What all records of one blender share: the names of arms and objectives, and the scales."""
+    """Data that all records of one blender share."""
 
-    __slots__ = ("names", "objectives", "scales", "features", "rule", "dwell")
-
-    def __init__(
-        self,
-        names: tuple[str, ...],
-        objectives: Objectives,
-        *,
-        scales: FloatArray,
-        features: int,
-        rule: str,
-        dwell: int,
-    ) -> None:
-        self.names, self.objectives = names, objectives
-        self.scales = scales  # (objectives,)
-        self.features = features  # d
-        self.rule, self.dwell = rule, dwell
+    names: tuple[str, ...]  # of the arms
+    objectives: Objectives
+    scales: FloatArray  # (objectives,)
+    features: int  # d
+    rule: str
+    dwell: int
 
 
-class Record:
-    """One stage: a decision, the actions it led to, and what they brought.
+class StageDecision(NamedTuple):
+    """Decision at the first control step of a stage. Its numbers are in scaled units, as the bandit sees them."""
 
-    A stage lasts `steps` control steps (one, unless the blender holds). Numbers of the decision are in
-    scaled units, as the bandit sees them; `reward` and `cost` are sums over the stage as they came.
-    """
+    run_info: RunInfo
+    stage: int  # 1, 2, ...
+    step: int  # first control step of the stage, from 1
+    episode: int
+    arm: int  # the controller that drives, or SAFE_ACTION
+    picked: int  # arm that the rule picked, -1 without a decision
+    previous: int  # arm of the stage before, SAFE_ACTION if there was none
+    cause: str  # first, rule, alone, dwell, fallback, no context, no decision, safe action
+    decision: Decision | None  # about the arms `asked`, in their order
+    asked: tuple[int, ...]
+    features: FloatArray | None  # (arms, features), NaN in the rows of arms without context
+    proposals: tuple[Action | None, ...]  # an action per arm, None where there is none
+    action: Action  # applied at the first step
+    event: str | None  # what went wrong
 
-    __slots__ = (
-        "cast", "stage", "step", "steps", "episode", "arm", "picked", "previous", "cause", "decision", "asked",
-        "features", "proposals", "action", "observation", "event", "reward", "cost", "feedback", "seen",
-        "closed", "spoiled", "learned", "retired", "late", "ended", "told", "truth", "correct",
-    )  # fmt: skip
 
-    def __init__(
-        self,
-        cast: RunInfo,
-        *,
-        stage: int,
-        step: int,
-        episode: int,
-        arm: int,
-        picked: int,
-        previous: int,
-        cause: str,
-        decision: Decision | None,
-        asked: tuple[int, ...],
-        features: FloatArray | None,
-        proposals: list[NDArray[Any] | None],
-        action: NDArray[Any],
-        observation: Any,
-        closed: bool,
-    ) -> None:
-        self.cast = cast
-        self.stage = stage  # 1, 2, ...: decisions so far
-        self.step = step  # 1, 2, ...: control steps so far, the first of this stage
-        self.steps = 1  # control steps of this stage so far
-        self.episode = episode  # 0, 1, ...
-        self.arm = arm  # who drives; SAFE_ACTION if nobody could
-        self.picked = picked  # whom the rule preferred, -1 if it was not asked
-        self.previous = previous  # who drove before, SAFE_ACTION if nobody
-        self.cause = cause  # first, rule, alone, dwell, fallback, no context, no decision, safe action
-        self.decision = decision  # of the arms `asked`, in their order
-        self.asked = asked
-        self.features = features  # (arms, features), rows of arms without context are NaN
-        self.proposals = proposals  # an action per arm, None where there is none
-        self.action = action  # the first that was applied
-        self.observation = observation  # only kept for features that learn
-        self.event: str | None = None  # what went wrong, in words
-        self.reward = 0.0
-        self.cost = 0.0
-        self.feedback: FloatArray | None = None  # (objectives,) sum over the stage so far, unscaled
-        self.seen = 0  # bit i: the feedback of its i-th step has come
-        self.closed = closed  # it has all its steps
-        self.spoiled = False  # part of its feedback is lost or was refused: never learn from it
-        self.learned = False
-        self.retired = False  # written down; what comes now is late
-        self.late = False  # a second record of a stage, for feedback that came after it was written down
-        self.told = False  # yielded by `run`
-        self.ended = False  # the episode ended with it
-        self.truth: FloatArray | None = None  # (arms, objectives) what every arm would have brought, if known
-        self.correct: bool | None = None  # no arm would have been better in one objective and as good in all
+class StageOutcome(NamedTuple):
+    """Outcome of a stage so far: sums over its control steps, unscaled."""
+
+    steps: int = 1  # control steps
+    reward: float = 0.0
+    cost: float = 0.0
+    feedback: FloatArray | None = None  # (objectives,)
+    learned: bool = False  # the bandit was updated with it
+    late: bool = False  # second record of a stage, with feedback that came after the first was written
+    ended: bool = False  # the episode ended with this stage
+    truth: FloatArray | None = None  # (arms, objectives) counterfactual feedback of every arm, NaN where unknown
+    correct: bool | None = None  # no arm was as good in all objectives and better in one
+
+
+class Record(NamedTuple):
+    """One stage: the fields of its `StageDecision`, then those of its `StageOutcome`."""
+
+    run_info: RunInfo
+    stage: int
+    step: int
+    episode: int
+    arm: int
+    picked: int
+    previous: int
+    cause: str
+    decision: Decision | None
+    asked: tuple[int, ...]
+    features: FloatArray | None
+    proposals: tuple[Action | None, ...]
+    action: Action
+    event: str | None
+    steps: int
+    reward: float
+    cost: float
+    feedback: FloatArray | None
+    learned: bool
+    late: bool
+    ended: bool
+    truth: FloatArray | None
+    correct: bool | None
 
     @property
     def name(self) -> str:
-        """Who drives, by name."""
-        return self.cast.names[self.arm] if self.arm >= 0 else "safe action"
+        """Name of the controller that drives."""
+        return self.run_info.names[self.arm] if self.arm >= 0 else "safe action"
 
     @property
     def switched(self) -> bool:
@@ -115,37 +105,24 @@ class Record:
 
     @property
     def reason(self) -> str:
-        """Why this controller drives, in words."""
+        """Why this controller drives, in one line."""
         from blendctl.blender.reasons import reason_of
 
         return reason_of(self)
 
     @property
-    def complete(self) -> bool:
-        """Whether all of its feedback has come."""
-        return self.closed and self.seen == (1 << self.steps) - 1
-
-    @property
     def candidates(self) -> tuple[str, ...]:
-        """The controllers that the rule was content with, by name."""
+        """Names of the controllers among which the rule picked."""
         if self.decision is None:
             return ()
-        return tuple(self.cast.names[self.asked[row]] for row in self.decision.candidates)
+        return tuple(self.run_info.names[self.asked[row]] for row in self.decision.candidates)
 
     @property
     def loss_bound(self) -> float:
-        """What the true maximal loss of this stage cannot exceed, NaN if nothing was decided."""
-        decision = self.decision
-        if decision is None or self.arm not in self.asked:
+        """Upper bound of the true maximal loss of this stage, NaN without a decision."""
+        if self.decision is None or self.arm not in self.asked:
             return float("nan")
-        row = self.asked.index(self.arm)
-        return float(decision.loss[row] + 2.0 * decision.radius * decision.width[row])
-
-    def as_late(self) -> Record:
-        """Copy it, to be written down as the late part of its stage."""
-        other = copy.copy(self)
-        other.late, other.retired, other.event = True, True, None
-        return other
+        return self.decision.loss_bound_of(self.asked.index(self.arm))
 
     def __repr__(self) -> str:
         return f"Record(stage={self.stage}, arm={self.arm}, {self.reason!r})"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl._version import __version__
-from blendctl.bandit import DecisionBatch, memory_layout
+from blendctl.bandit import DecisionBatch
 from blendctl.blender.record import Record
 from blendctl.errors import InputError, StateError
 from blendctl.table_parts import list_parts, write_part
@@ -56,14 +55,13 @@ class Recorder:
         self.lost = 0  # stages dropped because the disk could not keep up
         self.rows = 0  # taken so far
         self.error: Exception | None = None
-        self.settle: Callable[[], None] | None = None  # completes the records taken so far, before they are written
         self._open: list[Record] = []
         self._full: queue.Queue[list[Record] | None] = queue.Queue(maxsize=2)
         self._parts = 0
         self._writer: threading.Thread | None = None
 
     def append(self, record: Record) -> None:
-        """Take a record; it must not change any more, except by `settle`."""
+        """Add a record."""
         self.rows += 1
         self._open.append(record)
         if len(self._open) >= self._half:
@@ -77,8 +75,6 @@ class Recorder:
         if self._writer is None:
             self._writer = threading.Thread(target=self._work, name="blendctl-recorder", daemon=True)
             self._writer.start()
-        if self.settle is not None:
-            self.settle()
         full, self._open = self._open, []
         if self.patient:
             self._full.join()  # until the half before is on disk
@@ -137,9 +133,8 @@ def as_recorder(record: str | Path | Recorder | None) -> Recorder | None:
 
 def columns_of(group: list[Record]) -> dict[str, Any]:
     """Lay records out as flat columns, typed; NaN and None where there is nothing."""
-    cast = group[0].cast
-    arms, goals = _words(cast.names), cast.objectives.columns()
-    told = [r.reason if r.switched or r.cause != "rule" else None for r in group]
+    info = group[0].run_info
+    arms, goals = _words(info.names), info.objectives.columns()
     out: dict[str, Any] = {
         "stage": np.array([r.stage for r in group], np.int64),
         "step": np.array([r.step for r in group], np.int64),
@@ -151,7 +146,7 @@ def columns_of(group: list[Record]) -> dict[str, Any]:
         "previous": np.array([r.previous for r in group], np.int32),
         "switched": np.array([r.switched for r in group]),
         "cause": [r.cause for r in group],
-        "reason": told,
+        "reason": [r.reason if r.switched or r.cause != "rule" else None for r in group],
         "event": [r.event for r in group],
         "reward": np.array([r.reward for r in group]),
         "cost": np.array([r.cost for r in group]),
@@ -160,14 +155,11 @@ def columns_of(group: list[Record]) -> dict[str, Any]:
         "ended": np.array([r.ended for r in group]),
         "correct": [r.correct for r in group],
     }
-    decisions = _decisions(group, len(arms), len(goals))
-    own = np.clip(out["arm"], 0, None)[:, None]
-    bound = decisions.loss + 2.0 * decisions.radius[:, None] * decisions.width  # (rows, arms)
-    bound[out["arm"] < 0] = np.nan
-    out["loss_bound"] = np.take_along_axis(bound, own, axis=1)[:, 0]
+    decisions = DecisionBatch.stack([(r.decision, r.asked) for r in group], len(arms), len(goals))
+    out["loss_bound"] = np.where(out["arm"] < 0, np.nan, decisions.loss_bounds[np.arange(len(group)), out["arm"]])
     out["radius"] = decisions.radius
     _spread(out, "feedback", _rows([r.feedback for r in group], (len(goals),)), [goals])
-    _spread(out, "psi", _rows([r.features for r in group], (len(arms), cast.features)), [arms, None])
+    _spread(out, "psi", _rows([r.features for r in group], (len(arms), info.features)), [arms, None])
     _spread(out, "width", decisions.width, [arms])
     _spread(out, "loss", decisions.loss, [arms])
     _spread(out, "candidate", decisions.candidate, [arms])
@@ -198,27 +190,6 @@ def _rows(values: list[Any], shape: tuple[int, ...] | None) -> FloatArray:
     return np.array([empty if value is None else value for value in values], np.float64)
 
 
-def _decisions(group: list[Record], arms: int, goals: int) -> DecisionBatch:
-    """Stack the decisions about all arms, NaN where there was none or an arm was not asked."""
-    rows = np.full((len(group), memory_layout.decision_size(arms, goals)), np.nan)
-    out = DecisionBatch(rows, arms, goals)
-    blocks = out.width, out.loss, out._vector(2), out.estimate, out.ucb  # views
-    for row, record in enumerate(group):
-        decision = record.decision
-        if decision is None:
-            continue
-        if len(record.asked) == arms:
-            rows[row] = decision._row
-            continue
-        rows[row, : memory_layout.INDICES] = decision._row[: memory_layout.INDICES]
-        part = decision._batch
-        for block, values in zip(
-            blocks, (part.width, part.loss, part._vector(2), part.estimate, part.ucb), strict=True
-        ):
-            block[row, list(record.asked)] = values
-    return out
-
-
 def _words(names: tuple[str, ...]) -> list[str]:
     """Make names fit for columns: letters, digits and _, each of its own."""
     words = ["".join(c if c.isalnum() else "_" for c in name).strip("_") or "arm" for name in names]
@@ -226,15 +197,15 @@ def _words(names: tuple[str, ...]) -> list[str]:
 
 
 def _header(record: Record) -> dict[str, Any]:
-    cast = record.cast
+    info = record.run_info
     return {
         "version": VERSION,
         "blendctl": __version__,
-        "names": list(cast.names),
-        "columns": _words(cast.names),
-        "objectives": list(cast.objectives.names),
-        "objective_columns": cast.objectives.columns(),
-        "scales": cast.scales.tolist(),
-        "rule": cast.rule,
-        "dwell": cast.dwell,
+        "names": list(info.names),
+        "columns": _words(info.names),
+        "objectives": list(info.objectives.names),
+        "objective_columns": info.objectives.columns(),
+        "scales": info.scales.tolist(),
+        "rule": info.rule,
+        "dwell": info.dwell,
     }

@@ -1,4 +1,4 @@
-"""Run a blender in a Gymnasium environment, one world or many in lock-step; yield a record per stage."""
+"""Run a blender in a Gymnasium environment, one world or many in lock-step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from blendctl.blender.batch import BatchRecord, BlenderBatch
 from blendctl.blender.core import Blender
-from blendctl.blender.counterfactual import CounterfactualEvaluator
+from blendctl.blender.counterfactual import CounterfactualEvaluator, StageTruth
 from blendctl.blender.record import Record
 from blendctl.errors import InputError
 from blendctl.rollout import rollout
@@ -53,14 +53,13 @@ def run(
     cost: CostFunction | None = None,
     counterfactual: bool = False,
 ) -> Iterator[Record] | Iterator[BatchRecord]:
-    """Drive for whole episodes; yield a record when a stage is over and its feedback has come.
+    """Drive whole episodes; yield a record when a stage is over and its feedback was observed.
 
-    The first episode gets `seed`, the next seed + 1, and so on. The cost comes from `info["cost"]` (0 if there
-    is none), or from `cost(observation, action, info)`; components of it from `info["cost_NAME"]`. With
-    counterfactual=True every record has the feedback of each controller (`truth`) and whether the choice was
-    `correct`; that needs a world with `peek`. Records then come up to some tens of steps late, in their order, those
-    of an episode before the next one begins. A `BlenderBatch` runs in a vector environment, a
-    record per step and `episodes` in every world.
+    The first episode has seed `seed`, the next seed + 1, and so on. The cost is `info["cost"]` (0 if there is none), or
+    `cost(observation, action, info)`; its components are `info["cost_NAME"]`. With counterfactual=True every record
+    has the feedback that each controller would have got (`truth`), and whether the choice was `correct`; that needs a
+    world with `peek`. Records then come up to some tens of steps late, in their order, those of an episode before the
+    next one begins. A `BlenderBatch` runs in a vector environment: a record per step, `episodes` in every world.
     """
     if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 1:
         raise InputError(f"episodes must be a whole number >= 1, actually: {episodes!r}")
@@ -85,48 +84,61 @@ def _one(
     cost: CostFunction | None,
     counterfactual: bool,
 ) -> Iterator[Record]:
-    own = isinstance(env, str)
-    world = _make(env) if own else env
-    judge = CounterfactualEvaluator(world, blender) if counterfactual else None
+    made_here = isinstance(env, str)
+    world = _make(env) if made_here else env
+    evaluator = CounterfactualEvaluator(world, blender) if counterfactual else None
     signals = [name for name in blender.objectives.signals if name not in ("reward", "cost")]
     discrete = isinstance(getattr(world, "action_space", None), gymnasium.spaces.Discrete)
-    over: deque[Record] = deque()  # stages to be told, in their order, as soon as they are settled
+    over: deque[Record] = deque()  # stages to yield, in their order, when their counterfactual feedback is known
+    truths: dict[int, StageTruth] = {}
     try:
         for episode in range(episodes):
             observation, _ = world.reset(seed=None if seed is None else seed + episode)
             ended = False
-            record: Record | None = None
             while not ended:
-                if judge is not None:
-                    judge.before()
+                open_stage = blender.last if blender.holding else None
+                if evaluator is not None:
+                    evaluator.before()
                 action = blender.act(observation)
-                if record is not None and record is not blender.last and not record.told:
-                    over.append(record)  # a failure cut it short
-                record = blender.last
-                assert record is not None
-                if judge is not None and record.steps == 1:
-                    judge.look(record)
+                choice = blender.choice
+                assert choice is not None
+                if open_stage is not None and open_stage.stage != choice.stage:
+                    over.append(open_stage)  # a failure cut it short
+                full = not blender.holding
+                if evaluator is not None and choice.step == blender.step:
+                    blender.await_truth()
+                    evaluator.look(choice)
                 observation, reward, terminated, truncated, info = world.step(
                     action.item() if discrete and action.size == 1 else action
                 )
                 ended = terminated or truncated
-                price = info.get("cost", 0.0) if cost is None else cost(observation, action, info)
+                step_cost = info.get("cost", 0.0) if cost is None else cost(observation, action, info)
                 parts = {name: info.get(name) for name in signals}
-                if judge is not None:  # before the record may be written down
-                    told = {"reward": float(reward), "cost": float(price)}
-                    judge.see(record, blender.objectives(told | parts), ended=ended)
-                blender.observe(float(reward), float(price), done=ended, **parts)
-                if record.closed:
-                    record.told = True
+                if evaluator is not None:
+                    feedback = blender.objectives({"reward": float(reward), "cost": float(step_cost), **parts})
+                    evaluator.see(feedback, full=full, ended=ended)
+                blender.observe(float(reward), float(step_cost), done=ended, **parts)
+                if full or ended:
+                    record = blender.last
+                    assert record is not None
                     over.append(record)
-                if judge is not None and ended:
-                    judge.settle()
-                while over and (judge is None or judge.settled(over[0])):
-                    yield over.popleft()
+                if evaluator is not None:
+                    if ended:
+                        evaluator.settle()
+                    for result in evaluator.take():
+                        blender.add_truth(*result)
+                        truths[result.stage] = result
+                while over and (evaluator is None or over[0].stage in truths):
+                    record = over.popleft()
+                    if evaluator is not None:
+                        _, truth, correct = truths.pop(record.stage)
+                        record = record._replace(truth=truth, correct=correct)
+                    yield record
     finally:
-        if judge is not None:
-            judge.close()
-        if own:
+        if evaluator is not None:
+            for result in evaluator.close():
+                blender.add_truth(*result)
+        if made_here:
             world.close()
 
 

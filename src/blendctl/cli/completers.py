@@ -50,9 +50,9 @@ def _rule_names(ctx: click.Context) -> Iterable[str]:
 
 
 def _feature_names(ctx: click.Context) -> Iterable[str]:
-    from blendctl.features.registry import NAMES
+    from blendctl.features.registry import FEATURES
 
-    return NAMES
+    return FEATURES
 
 
 def _algorithm_names(ctx: click.Context) -> Iterable[str]:

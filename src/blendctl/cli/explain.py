@@ -31,14 +31,14 @@ def explain(run: Path, step: int, json_file: Path | None) -> None:
 
 def _facts(record: Record) -> dict[str, Any]:
     """Give a decision as JSON data: what is said in words, as numbers."""
-    cast, decision = record.cast, record.decision
-    goals = cast.objectives.names
+    info, decision = record.run_info, record.decision
+    goals = info.objectives.names
     arms: dict[str, Any] = {}
     for arm, action in enumerate(record.proposals):
-        arms[cast.names[arm]] = {"proposed": None if action is None else action.tolist()}
+        arms[info.names[arm]] = {"proposed": None if action is None else action.tolist()}
     if decision is not None:
         for row, arm in enumerate(record.asked):
-            arms[cast.names[arm]] |= {
+            arms[info.names[arm]] |= {
                 "estimate": dict(zip(goals, decision.estimate[row].tolist(), strict=True)),
                 "index": dict(zip(goals, decision.ucb[row].tolist(), strict=True)),
                 "loss": float(decision.loss[row]),
@@ -52,7 +52,7 @@ def _facts(record: Record) -> dict[str, Any]:
         "driver": record.name,
         "reason": record.reason,
         "event": record.event,
-        "rule": cast.rule,
+        "rule": info.rule,
         "candidates": list(record.candidates),
         "loss_bound": record.loss_bound if decision is not None else None,
         "arms": arms,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from blendctl.bandit import BlendingBandit
 from blendctl.blender import Blender, Record, Recorder, run
-from blendctl.blender.compiled_loop import CompiledLoop, Stages
+from blendctl.blender.compiled_loop import CompiledLoop, Stages, supports
 from blendctl.controllers import open_controller
 from blendctl.envs import SingleWorld
 from blendctl.episodes import score
@@ -41,10 +41,7 @@ def blended(parameters: Mapping[str, Any], before: Result | None) -> Result:
     hold the learner for the next data point, its estimate theta, and the moments of true feedback and context.
     """
     seeds = range(int(parameters["first_seed"]), int(parameters["first_seed"]) + int(parameters["episodes"]))
-    ways = [drive_plainly]
-    if parameters["features"] == "predictions" and parameters["context"] == "current":
-        ways.insert(0, drive_compiled)  # if it cannot, the other one can
-    for drive in ways:
+    for drive in (drive_compiled, drive_plainly):  # if the first cannot, the second can
         blender = make_blender(parameters, before)
         gather = EpisodeAggregator(blender)
         with (
@@ -62,7 +59,7 @@ def blended(parameters: Mapping[str, Any], before: Result | None) -> Result:
         "theta": bandit.theta.tolist(),
         "stage": bandit.stage,
         "radius": bandit.radius,
-        "regret_bound": bandit.regret_bound() if bandit.options.discount == 1 else None,
+        "regret_bound": bandit.regret_bound() if bandit.has_regret_bound else None,
         "regularization": bandit.options.regularization,
         "rescaled": bandit.rescaled,
         "events": blender.counts.events,
@@ -89,7 +86,7 @@ def make_blender(parameters: Mapping[str, Any], before: Result | None, *, record
 
 def drive_compiled(env: SingleWorld, blender: Blender, gather: EpisodeAggregator, seeds: range) -> bool:
     """Drive in compiled loops; False if that cannot be done, and nothing of it may be used then."""
-    if not CompiledLoop.fits(env, blender):
+    if not supports(blender, env):
         return False
     with CompiledLoop(env, blender) as express:
         for seed in seeds:

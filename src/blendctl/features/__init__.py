@@ -1,9 +1,9 @@
-"""The context psi: what is known, before acting, of what each controller's action will bring."""
+"""The context psi: what is known about the action of each controller before one of them acts."""
 
 from blendctl.features.base import BoundFeature, Custom, Feature, OneHot, Scaled, Stack, Unit
 from blendctl.features.online import OnlineLinear
 from blendctl.features.predictions import Critics, Predictions
-from blendctl.features.registry import as_feature, default_feature
+from blendctl.features.registry import as_feature, bind_feature, default_feature
 
 __all__ = [
     "Feature",
@@ -17,5 +17,6 @@ __all__ = [
     "Scaled",
     "Unit",
     "as_feature",
+    "bind_feature",
     "default_feature",
 ]

@@ -1,10 +1,10 @@
-"""What a feature is, and the ways to make one from others."""
+"""The protocol of a feature, and features made from others."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -13,49 +13,62 @@ from numpy.typing import ArrayLike, NDArray
 from blendctl.controllers.base import Controller
 from blendctl.errors import InputError
 
-__all__ = [
-    "Feature",
-    "BoundFeature",
-    "OneHot",
-    "Custom",
-    "Stack",
-    "Scaled",
-    "Unit",
-    "learned",
-    "restore_learned",
-]
+__all__ = ["Feature", "BoundFeature", "OneHot", "Custom", "Stack", "Scaled", "Unit"]
 
 FloatArray = NDArray[np.float64]
 
 
 @runtime_checkable
 class BoundFeature(Protocol):
-    """A feature that knows its controllers: a function with a size.
+    """A feature that knows its controllers: a function with a size. Subclass it; everything else has a default.
 
-    A feature may also have `learn(observation, action, feedback)`: it then hears what each stage brought, and should
-    have `state()`, what it has learned as named arrays, and `restore(state)`, so that a blend can be saved;
-    and `batched = True` if it takes a batch: observations (n, ...) and actions (n, ...) to (n, size).
+    A feature that takes batches sets `batched`. A feature that learns sets `learns` and overrides `learn`, and `state`
+    and `restore`, so that a blend can be saved.
     """
 
-    @property
-    def size(self) -> int:
-        """How many numbers it gives, d."""
+    size: int  # d, length of psi
+    batched: bool = False  # takes observations (n, ...) and actions (n, ...), and returns (n, size)
+    learns: bool = False  # wants `learn` to be called with the feedback of every stage
 
     def __call__(self, observation: Any, action: Any, arm: int) -> ArrayLike:
-        """Give psi (size,) of controller `arm`, which would do `action` at `observation`."""
+        """Compute psi (size,) of controller `arm`, which proposes `action` at `observation`."""
+        ...
+
+    def rows(self, observations: NDArray[Any], actions: NDArray[Any], arm: int) -> FloatArray:
+        """Compute psi (n, size) of controller `arm` in n worlds."""
+        if self.batched:
+            return np.asarray(self(observations, actions, arm), np.float64)
+        pairs = zip(observations, actions, strict=True)
+        return np.array([self(observation, action, arm) for observation, action in pairs], np.float64)
+
+    def learn(self, observation: Any, action: Any, feedback: FloatArray) -> None:
+        """Learn from the feedback (objectives,) of a stage; the default learns nothing."""
+        return
+
+    def state(self) -> dict[str, FloatArray]:
+        """Return what it has learned, as named arrays."""
+        if self.learns:
+            raise InputError(f"the feature {type(self).__name__} cannot be saved: it learns, and needs a state()")
+        return {}
+
+    def restore(self, state: dict[str, FloatArray]) -> None:
+        """Continue from what `state` returned."""
+        if self.learns:
+            raise InputError(f"the feature {type(self).__name__} cannot be restored: it needs a restore(state)")
 
 
 @runtime_checkable
 class Feature(Protocol):
-    """What a user declares: it is bound to the controllers when the blender is made."""
+    """A feature as the user declares it. The blender binds it to its controllers."""
 
     def bind(self, controllers: Sequence[Controller], *, objectives: int) -> BoundFeature:
-        """Give the function that computes psi for these controllers."""
+        """Return the function that computes psi for these controllers."""
+        ...
 
 
 @dataclass(frozen=True)
 class OneHot:
-    """Tell the arms apart and nothing else: the bandit then learns each arm's average feedback.
+    """Tell the arms apart and nothing else: the bandit then learns the average feedback of each arm.
 
     >>> OneHot().bind([lambda o: o, lambda o: o], objectives=2)(None, None, 1)
     array([0., 1.])
@@ -65,21 +78,17 @@ class OneHot:
         return _OneHot(len(controllers))
 
 
-@dataclass(frozen=True)
-class _OneHot:
-    size: int
-    rows: FloatArray = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rows", np.eye(self.size))
+class _OneHot(BoundFeature):
+    def __init__(self, size: int) -> None:
+        self.size, self._rows = size, np.eye(size)
 
     def __call__(self, observation: Any, action: Any, arm: int) -> FloatArray:
-        return np.asarray(self.rows[arm])
+        return np.asarray(self._rows[arm])
 
 
 @dataclass(frozen=True)
-class Custom:
-    """A function of yours: `function(observation, action, arm)` gives `size` numbers.
+class Custom(BoundFeature):
+    """A function of your own: `function(observation, action, arm)` returns `size` numbers.
 
     >>> feature = Custom(lambda observation, action, arm: [observation[0], action[0]], size=2)
     >>> feature.bind([], objectives=2)([0.3, 0.0], [1.0], 0)
@@ -104,26 +113,8 @@ class Custom:
         return self.function(observation, action, arm)
 
 
-def learned(feature: BoundFeature) -> dict[str, FloatArray]:
-    """Give what a feature has learned, as named arrays; nothing if it does not learn."""
-    if not hasattr(feature, "learn"):
-        return {}
-    if not hasattr(feature, "state"):
-        raise InputError(
-            f"the feature {type(feature).__name__} learns, and cannot be saved: give it state() and restore(state)"
-        )
-    return dict(feature.state())
-
-
-def restore_learned(feature: BoundFeature, state: dict[str, FloatArray]) -> None:
-    """Let a feature that learns go on from what `learned` gave."""
-    if not hasattr(feature, "restore"):
-        raise InputError(f"the feature {type(feature).__name__} learns, and cannot be restored: give it restore(state)")
-    feature.restore(state)
-
-
 class Stack:
-    """Features side by side, divided by the root of their number: if none is longer than L, neither is this.
+    """Features side by side, divided by the square root of their number: no longer than the longest of them.
 
     >>> stack = Stack(OneHot(), Custom(lambda o, a, arm: [0.6], size=1))
     >>> stack.bind([lambda o: o, lambda o: o], objectives=2)(None, None, 0).round(3)
@@ -139,34 +130,36 @@ class Stack:
         return _Stack([part.bind(controllers, objectives=objectives) for part in self.parts])
 
 
-class _Stack:
+class _Stack(BoundFeature):
     def __init__(self, parts: list[BoundFeature]) -> None:
         self.parts = parts
         self.size = sum(part.size for part in parts)
         self.factor = 1.0 / math.sqrt(len(parts))
-        self._learners: dict[str, Any] = {str(i): part for i, part in enumerate(parts) if hasattr(part, "learn")}
-        if self._learners:
-            self.learn = lambda *what: [part.learn(*what) for part in self._learners.values()]
+        self.learns = any(part.learns for part in parts)
+
+    def learn(self, observation: Any, action: Any, feedback: FloatArray) -> None:
+        for part in self.parts:
+            part.learn(observation, action, feedback)
 
     def state(self) -> dict[str, FloatArray]:
-        return {f"{at}.{name}": a for at, part in self._learners.items() for name, a in learned(part).items()}
+        return {f"{at}.{name}": array for at, part in enumerate(self.parts) for name, array in part.state().items()}
 
     def restore(self, state: dict[str, FloatArray]) -> None:
-        for at, part in self._learners.items():
-            mine = {name.partition(".")[2]: a for name, a in state.items() if name.startswith(f"{at}.")}
-            restore_learned(part, mine)
+        for at, part in enumerate(self.parts):
+            prefix = f"{at}."
+            part.restore({name.removeprefix(prefix): a for name, a in state.items() if name.startswith(prefix)})
 
     def __call__(self, observation: Any, action: Any, arm: int) -> FloatArray:
         rows = [np.asarray(part(observation, action, arm), dtype=np.float64) for part in self.parts]
         for part, row in zip(self.parts, rows, strict=True):
             if row.shape != (part.size,):  # two mistakes could cancel in the sum
-                raise InputError(f"a feature of size {part.size} gave an array of shape {row.shape}")
+                raise InputError(f"a feature of size {part.size} returned an array of shape {row.shape}")
         return np.concatenate(rows) * self.factor
 
 
 @dataclass(frozen=True)
 class Scaled:
-    """A feature divided by numbers, one or one per entry: what counts as 1."""
+    """A feature divided by one number, or by one per entry."""
 
     feature: Feature
     by: float | Sequence[float]
@@ -181,7 +174,7 @@ class Scaled:
 
 @dataclass(frozen=True)
 class Unit:
-    """A feature brought to length 1, whatever it was: only its direction tells (0 stays 0)."""
+    """A feature scaled to length 1; 0 stays 0."""
 
     feature: Feature
 
@@ -194,13 +187,19 @@ def _unit(psi: FloatArray) -> FloatArray:
     return np.asarray(psi / np.where(length > 0, length, 1.0))
 
 
-class _Mapped:
+class _Mapped(BoundFeature):
     def __init__(self, inner: BoundFeature, change: Callable[[FloatArray], FloatArray]) -> None:
-        self.inner, self.change, self.size = inner, change, inner.size
-        self.batched = getattr(inner, "batched", False)
-        for name in ("learn", "state", "restore"):
-            if hasattr(inner, name):
-                setattr(self, name, getattr(inner, name))
+        self.change, self.size, self.batched, self.learns = change, inner.size, inner.batched, inner.learns
+        self.inner = inner
+
+    def learn(self, observation: Any, action: Any, feedback: FloatArray) -> None:
+        self.inner.learn(observation, action, feedback)
+
+    def state(self) -> dict[str, FloatArray]:
+        return self.inner.state()
+
+    def restore(self, state: dict[str, FloatArray]) -> None:
+        self.inner.restore(state)
 
     def __call__(self, observation: Any, action: Any, arm: int) -> FloatArray:
         return self.change(np.asarray(self.inner(observation, action, arm), dtype=np.float64))

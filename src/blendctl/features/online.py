@@ -1,4 +1,4 @@
-"""A context for black boxes: a linear model, learned while driving, of what an action brings."""
+"""A context for black boxes: a linear model of the feedback of an action, learned while driving."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ LARGEST_BASIS = 1500  # beyond it a step would cost milliseconds
 class OnlineLinear:
     """Predict each objective from observation and action by recursive least squares; no network needed.
 
-    The model is linear in [1, o, a, o x a], with the observation o clipped to ±clip. All arms share it:
-    what an action brings does not depend on who proposed it, so every stage teaches something about every arm.
+    The model is linear in [1, o, a, o x a], with the observation o clipped to ±clip. All arms share it, because the
+    feedback of an action does not depend on the controller that proposed it: every stage informs about every arm.
     """
 
-    regularization: float = 1.0  # weight of the prior, which says that every objective is 0
+    regularization: float = 1.0  # weight of the prior, a feedback of 0
     discount: float = 1.0  # in (0, 1]: forgetting, for worlds that change
-    clip: float = 5.0  # observations beyond this say no more
+    clip: float = 5.0  # limit of observations
 
     def __post_init__(self) -> None:
         if not self.regularization > 0 or not 0 < self.discount <= 1 or not self.clip > 0:
@@ -44,11 +44,13 @@ class OnlineLinear:
         return _Model(self, objectives)
 
 
-class _Model:
+class _Model(BoundFeature):
+    learns = True
+
     def __init__(self, options: OnlineLinear, objectives: int) -> None:
         self.options = options
         self.size = objectives
-        self.basis = 0  # known at the first call
+        self.basis = 0  # number of terms, known at the first call
         self.weights = np.zeros((objectives, 0))  # (objectives, basis)
         self.spread = np.zeros((0, 0))  # (basis, basis): the inverse of the regularised Gram matrix
 
@@ -58,22 +60,23 @@ class _Model:
             self._begin(o.size, a.size)
         elif self.basis != (1 + o.size) * (1 + a.size):
             raise InputError(
-                f"observation and action have {o.size} and {a.size} entries, which the online model was not begun with"
+                f"the size of observation or action has changed since the online model began, actually: {o.size} and "
+                f"{a.size} entries"
             )
         return predict(o, a, self.options.clip, self.weights)
 
     def learn(self, observation: Any, action: Any, feedback: FloatArray) -> None:
-        """Learn that this action at this observation brought this feedback (objectives,)."""
+        """Learn from the feedback (objectives,) of an action at an observation."""
         if self.basis:
             o, a = _flat(observation), _flat(action)
             update(o, a, self.options.clip, self.weights, self.spread, feedback, self.options.discount)
 
     def state(self) -> dict[str, FloatArray]:
-        """Give what it has learned."""
+        """Return the model."""
         return {"weights": self.weights, "spread": self.spread}
 
     def restore(self, state: dict[str, FloatArray]) -> None:
-        """Go on from what `state` gave."""
+        """Continue from what `state` returned."""
         weights, spread = state.get("weights"), state.get("spread")
         if (
             weights is None
@@ -110,7 +113,7 @@ def _flat(values: Any) -> FloatArray:
 
 @compiled
 def expand(o: FloatArray, a: FloatArray, clip: float) -> FloatArray:
-    """Give [1, o, a, o x a] (basis,)."""
+    """Compute [1, o, a, o x a] (basis,)."""
     out = np.empty((1 + o.size) * (1 + a.size))
     at = 0
     for j in range(a.size + 1):
@@ -125,7 +128,7 @@ def expand(o: FloatArray, a: FloatArray, clip: float) -> FloatArray:
 
 @compiled
 def predict(o: FloatArray, a: FloatArray, clip: float, weights: FloatArray) -> FloatArray:
-    """Give the expected feedback (objectives,)."""
+    """Compute the expected feedback (objectives,)."""
     phi = expand(o, a, clip)
     out = np.zeros(weights.shape[0])
     for k in range(weights.shape[0]):

@@ -1,4 +1,4 @@
-"""Features from the controllers' own networks: next-step predictions, longer views, critics."""
+"""Features from the controllers' own networks: predictions of one or more steps, critics."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from blendctl.controllers.base import Controller, Critic, Predictor
 from blendctl.errors import InputError
 from blendctl.features.base import BoundFeature, Scaled, Unit
 
-__all__ = ["Predictions", "Critics", "can_predict"]
+__all__ = ["Predictions", "NextStep", "Critics", "can_predict"]
 
 FloatArray = NDArray[np.float64]
 
 
 def can_predict(controller: object) -> bool:
-    """Tell whether a controller brings context networks (a network controller may come without)."""
+    """Return whether a controller has context networks (not every network controller does)."""
     return isinstance(controller, Predictor) and getattr(controller, "context", True) is not None
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """The paper's context: [reward, -cost] that each controller's context network expects of its action.
+    """The paper's context: [reward, -cost] that each controller's context network predicts for its action.
 
-    A horizon longer than 1 gives the discounted sums over that many steps when the controller drives on,
-    divided by the horizon, so that every entry is an average per step.
+    A horizon longer than 1 predicts the discounted sums over that many steps of the controller, divided by the
+    horizon: every entry is an average per step.
     """
 
     horizons: tuple[int, ...] = (1,)
@@ -38,7 +38,7 @@ class Predictions:
         for index, controller in enumerate(controllers):
             if not can_predict(controller):
                 raise InputError(
-                    f"controller {index} ({_name(controller)}) brings no context networks; train them with "
+                    f"controller {index} ({_name(controller)}) has no context networks; train them with "
                     f'"blendctl train-context", or use features="online"'
                 )
             trained = getattr(getattr(controller, "context", None), "horizons", None)
@@ -50,11 +50,13 @@ class Predictions:
                 )
             predictors.append(controller)
         if self.horizons == (1,):
-            return _NextStep([p.predict for p in predictors])
+            return NextStep([p.predict for p in predictors])
         return _Horizons(predictors, self.horizons)
 
 
-class _NextStep:
+class NextStep(BoundFeature):
+    """[reward, -cost] of the next step, as the controllers predict it."""
+
     size = 2
     batched = True
 
@@ -68,7 +70,7 @@ class _NextStep:
         return reward, -cost
 
 
-class _Horizons:
+class _Horizons(BoundFeature):
     batched = True
 
     def __init__(self, controllers: list[Any], horizons: tuple[int, ...]) -> None:
@@ -84,9 +86,9 @@ class _Horizons:
 
 @dataclass(frozen=True)
 class Critics:
-    """The critics [V, -Vc]: what following each controller for long is expected to bring.
+    """The critics [V, -Vc]: the expected discounted return and cost of each controller.
 
-    unit: bring each arm's pair to length 1, as the paper's authors did in an earlier version; otherwise values are
+    unit: scale each arm's pair to length 1, as in an earlier version of the paper's code; otherwise values are
     divided by `scale`, which should be near the largest discounted return.
     """
 
@@ -105,7 +107,7 @@ class Critics:
         return shaped.bind(controllers, objectives=objectives)
 
 
-class _Raw:
+class _Raw(BoundFeature):
     size = 2
     batched = True
 

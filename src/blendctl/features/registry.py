@@ -1,18 +1,19 @@
-"""From what a user writes to a feature: a name, a feature, several of them, or nothing."""
+"""The features by name, and how a declaration becomes a feature."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from blendctl.controllers.base import Controller
 from blendctl.errors import InputError, did_you_mean
-from blendctl.features.base import Feature, OneHot, Stack
+from blendctl.features.base import BoundFeature, Feature, OneHot, Stack
 from blendctl.features.online import OnlineLinear
 from blendctl.features.predictions import Critics, Predictions, can_predict
 
-__all__ = ["as_feature", "default_feature", "NAMES"]
+__all__ = ["as_feature", "bind_feature", "default_feature", "FEATURES"]
 
-NAMES: dict[str, type[Any]] = {
+FEATURES: dict[str, type[Any]] = {
     "predictions": Predictions,
     "critics": Critics,
     "online": OnlineLinear,
@@ -21,12 +22,12 @@ NAMES: dict[str, type[Any]] = {
 
 
 def default_feature(controllers: Sequence[object]) -> Feature:
-    """Choose the paper's predictions if every controller brings context networks, else the online model."""
+    """Return the paper's predictions if every controller has context networks, else the online model."""
     return Predictions() if all(can_predict(c) for c in controllers) else Stack(OneHot(), OnlineLinear())
 
 
 def as_feature(declared: Any, controllers: Sequence[object]) -> Feature:
-    """Give the feature that was declared: None, a name, a feature, or a list of these to stack.
+    """Return the declared feature: None (the default), a name, a feature, or a list of these to stack.
 
     >>> as_feature("one-hot", [])
     OneHot()
@@ -34,9 +35,9 @@ def as_feature(declared: Any, controllers: Sequence[object]) -> Feature:
     if declared is None:
         return default_feature(controllers)
     if isinstance(declared, str):
-        if declared not in NAMES:
-            raise InputError(f'there is no feature "{declared}"; {did_you_mean(declared, NAMES)}')
-        made = NAMES[declared]()
+        if declared not in FEATURES:
+            raise InputError(f'there is no feature "{declared}"; {did_you_mean(declared, FEATURES)}')
+        made = FEATURES[declared]()
         assert isinstance(made, Feature)
         return made
     if isinstance(declared, list | tuple):
@@ -45,10 +46,21 @@ def as_feature(declared: Any, controllers: Sequence[object]) -> Feature:
         return declared
     if callable(declared):
         raise InputError(
-            "a function of yours needs its size: features.Custom(function, size=...), where "
-            "function(observation, action, arm) gives `size` numbers"
+            "a function needs its size: features.Custom(function, size=...), where function(observation, action, arm) "
+            "returns `size` numbers"
         )
     raise InputError(
-        f"features must be a name ({', '.join(NAMES)}), a feature of blendctl.features, or a list of them, "
+        f"features must be a name ({', '.join(FEATURES)}), a feature of blendctl.features, or a list of them, "
         f"actually: {declared!r}"
     )
+
+
+def bind_feature(declared: Any, controllers: Sequence[Controller], *, objectives: int) -> BoundFeature:
+    """Return the declared feature, see `as_feature`, bound to its controllers."""
+    bound = as_feature(declared, controllers).bind(controllers, objectives=objectives)
+    if not isinstance(bound, BoundFeature):
+        raise InputError(
+            f"bind must return a BoundFeature, actually: {type(bound).__name__}; "
+            "make it a subclass of blendctl.features.BoundFeature"
+        )
+    return bound

@@ -62,7 +62,7 @@ class LiveRows:
     def _stages(self, records: list[Record], before: int) -> dict[str, list[float]]:
         if not records:
             return {}
-        arms, goals = len(records[0].cast.names), len(self.objectives)
+        arms, goals = len(records[0].run_info.names), len(self.objectives)
         stages: dict[str, list[float]] = {
             "start": [record.step - before for record in records],
             "arm": [record.arm for record in records],
@@ -71,7 +71,7 @@ class LiveRows:
         }
         numbers = np.full((len(records), arms, 1 + 2 * goals), np.nan)
         for row, record in enumerate(records):
-            decision, scales = record.decision, record.cast.scales
+            decision, scales = record.decision, record.run_info.scales
             if decision is not None:
                 asked = list(record.asked)
                 numbers[row, asked, 0] = decision.loss

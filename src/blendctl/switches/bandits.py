@@ -9,7 +9,7 @@ import numpy as np
 from blendctl.bandit import BlendingBandit
 from blendctl.bandit.rules import Rule
 from blendctl.blender.bandit_switch import BanditSwitch
-from blendctl.features import Feature, Scaled, as_feature
+from blendctl.features import Feature, Scaled, bind_feature
 from blendctl.features.predictions import Predictions
 from blendctl.switches.base import RolloutContext
 from blendctl.switches.requirements import expect_context_networks
@@ -31,7 +31,7 @@ def pooled_bandit(
 
     hold and previous: as of `BanditSwitch`. scales: unit of each objective, summed over a stage.
     """
-    bound = as_feature(features, context.controllers).bind(context.controllers, objectives=2)
+    bound = bind_feature(features, context.controllers, objectives=2)
     bandit = BlendingBandit(
         bound.size, seed=context.seed, rule=rule, scales=scales, noise=noise, on_large_feature="rescale"
     )  # fmt: skip

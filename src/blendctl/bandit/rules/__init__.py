@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from blendctl.bandit.rules.base import DecisionInput, Rule
+from blendctl.bandit.rules.base import BoundedRule, CheckedRule, DecisionInput, Rule
 from blendctl.bandit.rules.chebyshev import Chebyshev
 from blendctl.bandit.rules.cost_budget import CostBudget
 from blendctl.bandit.rules.fixed import Fixed
@@ -25,6 +25,8 @@ from blendctl.errors import InputError, did_you_mean
 
 __all__ = [
     "Rule",
+    "CheckedRule",
+    "BoundedRule",
     "DecisionInput",
     "RULES",
     "make_rule",

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Rule", "DecisionInput", "nearly_greatest", "numbers", "whole"]
+__all__ = ["Rule", "CheckedRule", "BoundedRule", "DecisionInput", "nearly_greatest", "numbers", "whole"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -38,15 +38,36 @@ class DecisionInput:
 class Rule(Protocol):
     """A decision rule: marks the arms it would be content with; the learner picks one uniformly.
 
-    A rule is a pure function of the stage, written for any leading axes, so that it serves one
-    learner, a batch and a pooled learner alike. An optional method `check(n_objectives)` may
-    refuse parameters that do not fit, when the learner is made.
+    A rule is a pure function of the stage, written for any leading axes, so that it serves one learner, a batch and
+    a pooled learner alike. Its optional abilities are `CheckedRule` and `BoundedRule`.
     """
 
     name: str
 
     def candidates(self, stage: DecisionInput) -> BoolArray:
         """Mark the candidate arms: (..., arms), at least one per decision."""
+        ...
+
+
+@runtime_checkable
+class CheckedRule(Rule, Protocol):
+    """A rule that refuses parameters that do not fit, when the learner is made."""
+
+    def check(self, n_objectives: int) -> None:
+        """Raise InputError if a parameter is not allowed."""
+        ...
+
+
+@runtime_checkable
+class BoundedRule(Rule, Protocol):
+    """A rule that says whether Theorem 1 bounds its Pareto regret; other rules have no regret bound.
+
+    The theorem holds for a rule that never marks an arm which another arm beats in every optimistic index.
+    """
+
+    @property
+    def regret_bounded(self) -> bool:
+        """Whether the theorem holds, with the parameters of this rule."""
         ...
 
 

@@ -26,6 +26,7 @@ class Chebyshev:
     weights: Sequence[float] | None = None  # one per objective, >= 0
     reference: Sequence[float] | None = None  # one per objective, in scaled units
     name = "chebyshev"
+    regret_bounded = True
 
     def check(self, n_objectives: int) -> None:
         check_weights(self.weights, n_objectives, rule=self.name)

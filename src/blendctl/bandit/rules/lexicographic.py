@@ -40,6 +40,11 @@ class Lexicographic:
                 f"actually: {self.tolerances!r}"
             )
 
+    @property
+    def regret_bounded(self) -> bool:
+        """Whether no tolerance lets a dominated arm pass."""
+        return not np.any(self.tolerances)
+
     def candidates(self, stage: DecisionInput) -> BoolArray:
         order = range(stage.ucb.shape[-1]) if self.order is None else self.order
         slack = np.broadcast_to(np.asarray(self.tolerances, dtype=np.float64), (len(order),))

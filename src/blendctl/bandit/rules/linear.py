@@ -22,6 +22,7 @@ class Linear:
 
     weights: Sequence[float] | None = None  # one per objective, >= 0
     name = "linear"
+    regret_bounded = True
 
     def check(self, n_objectives: int) -> None:
         check_weights(self.weights, n_objectives, rule=self.name)

@@ -23,6 +23,7 @@ class MaximalLoss:
 
     printed: bool = False
     name = "maximal-loss"
+    regret_bounded = True
 
     def check(self, n_objectives: int) -> None:
         if not isinstance(self.printed, (bool, np.bool_)):

@@ -21,6 +21,7 @@ class ParetoUniform:
     """
 
     name = "pareto-uniform"
+    regret_bounded = True
 
     def candidates(self, stage: DecisionInput) -> BoolArray:
         return least_dominated(stage, np.ones(stage.loss.shape, dtype=np.bool_))
