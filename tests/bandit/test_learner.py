@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from textbook import Textbook
 
 from blendctl import BlendingBandit, pareto
+from blendctl.bandit.rules import Lexicographic
 from blendctl.errors import InputError, StateError
 
 
@@ -393,6 +394,31 @@ def test_regret_bound_is_theorem_1_with_its_constants():
     for horizon in (-1, 1.5, True, 10**400):
         with pytest.raises(InputError, match="horizon must be"):
             bandit.regret_bound(horizon)
+
+
+@pytest.mark.parametrize(
+    ("rule", "bounded"),
+    [
+        ("maximal-loss", True),
+        ("pareto-uniform", True),
+        ("linear", True),
+        ("chebyshev", True),
+        ("lexicographic", True),
+        (Lexicographic(tolerances=[0.0, 0.1]), False),
+        ("cost-budget", False),
+        ("thompson", False),
+        ("fixed", False),
+        ("random", False),
+    ],
+)
+def test_only_rules_with_a_regret_bound_have_one(rule, bounded):
+    bandit = BlendingBandit(2, rule=rule)
+    assert bandit.has_regret_bound is bounded
+    if bounded:
+        assert bandit.regret_bound(100) > 0
+    else:
+        with pytest.raises(StateError, match=f'"{bandit.rule.name}" has no regret bound; use loss_bound'):
+            bandit.regret_bound(100)
 
 
 def test_loss_bound_before_any_decision_is_no_bound():
