@@ -28,7 +28,7 @@ BoolArray = NDArray[np.bool_]
 
 
 def dominates(u: ArrayLike, v: ArrayLike) -> BoolArray:
-    """Tell whether u is at least as good as v in every objective and better in one.
+    """Return whether u is at least as good as v in every objective and better in one.
 
     u, v: (..., objectives), broadcast against each other. Returns (...).
 
@@ -61,7 +61,7 @@ def front(mu: ArrayLike) -> BoolArray:
 
 
 def suboptimality_gap(mu: ArrayLike) -> FloatArray:
-    """Compute the least gain in all objectives at once that brings each arm to the front.
+    """Compute the least gain in all objectives at once that moves each arm to the front.
 
     mu: (..., arms, objectives). Returns (..., arms); zero where no arm is better in every objective.
 
@@ -70,7 +70,7 @@ def suboptimality_gap(mu: ArrayLike) -> FloatArray:
     """
     values = _feedback(mu)
     shortfall = values[..., None, :, :] - values[..., :, None, :]  # (..., arm, other arm, objective)
-    return np.asarray(shortfall.min(axis=-1).max(axis=-1))  # an arm against itself gives the 0
+    return np.asarray(shortfall.min(axis=-1).max(axis=-1))  # 0 comes from the arm itself
 
 
 def maximal_loss(mu: ArrayLike) -> FloatArray:
@@ -96,10 +96,10 @@ def _feedback(mu: ArrayLike) -> FloatArray:
 
 def _finite(values: ArrayLike, name: str, *, minimum_ndim: int) -> FloatArray:
     try:
-        given = np.asarray(values)
-        if given.dtype.kind not in "fiub":
-            raise TypeError(f"type {given.dtype}")
-        array = given.astype(np.float64, copy=False)
+        raw = np.asarray(values)
+        if raw.dtype.kind not in "fiub":
+            raise TypeError(f"type {raw.dtype}")
+        array = raw.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} must be an array of numbers: {error}") from None
     if array.ndim < minimum_ndim:

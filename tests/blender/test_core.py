@@ -1,4 +1,4 @@
-"""The blender chooses, drives and learns; what it is given wrongly it says clearly."""
+"""The blender chooses, drives and learns; wrong arguments raise clear errors."""
 
 import re
 import threading
@@ -241,7 +241,7 @@ def test_the_public_names_are_there():
         ({"objectives": ["reward", "cost"]}, 'did you mean "-cost"'),
         ({"objectives": ["rewards"]}, 'no objective "rewards"; did you mean "reward"'),
         ({"objectives": []}, "not empty"),
-        ({"objectives": ["reward", "reward"]}, "a name of its own"),
+        ({"objectives": ["reward", "reward"]}, "names of the objectives must differ"),
         ({"hold": 0}, "hold must be a whole number >= 1"),
         ({"context": "next"}, "current, previous"),
         ({"names": ["a"]}, "2 different words"),
@@ -303,7 +303,7 @@ def test_psi_of_the_wrong_size_is_refused(make, observation):
 def test_a_bandit_that_does_not_fit_is_refused(make):
     with pytest.raises(InputError, match="3 features and 2 objectives, this blender needs 2 and 2"):
         make("fast", "safe", bandit=BlendingBandit(3, 2))
-    with pytest.raises(InputError, match="do not give noise"):
+    with pytest.raises(InputError, match="leave out noise"):
         make("fast", "safe", bandit=BlendingBandit(2, 2), noise=0.2)
 
 
@@ -315,7 +315,7 @@ def test_observing_before_acting_is_refused(make):
 def test_feedback_without_a_part_that_an_objective_needs_is_refused(make, observation):
     blender = make()
     blender.act(observation)
-    with pytest.raises(InputError, match=r'"-cost" needs cost.* in observe; came: reward'):
+    with pytest.raises(InputError, match=r'"-cost" needs cost.* in observe, actually: reward'):
         blender.observe(reward=1.0)
     assert blender.observe(reward=1.0, cost=0.0) == "learned"
 

@@ -1,4 +1,4 @@
-"""What is known of each arm before it acts: predictions, critics, and a model learned on the way."""
+"""Features: predictions, critics, a model learned while driving, and their combinations."""
 
 from itertools import pairwise
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from blendctl import BlenderBatch
 from blendctl.blender import Blender
 from blendctl.controllers import ContextNetwork, NetworkController, identity_encoding
 from blendctl.controllers.dense import Dense
@@ -21,8 +20,8 @@ from blendctl.features import (
     Stack,
     Unit,
     as_feature,
+    bind_feature,
 )
-from blendctl.rollout import StepInput
 
 
 def dense(*sizes, seed=0):
@@ -73,15 +72,14 @@ def test_critics_have_unit_length_or_a_scale():
 
 @pytest.mark.parametrize("feature", [Predictions(), Predictions(horizons=(10,)), Critics(), OneHot(), OnlineLinear()])
 def test_a_batch_gives_what_its_rows_give(feature):
-    batch = BlenderBatch(PAIR, 5, features=feature, seed=0)
     rows, actions = (
         np.random.default_rng(0).normal(size=(5, 6)),
         np.random.default_rng(1).uniform(-1, 1, (5, 2)),
     )
     bound = feature.bind(PAIR, objectives=2)
-    frame = StepInput.at_start(rows, np.stack([actions, actions]))
     for arm in range(2):
-        together = batch._context(frame, arm)
+        together = bound.rows(rows, actions, arm)
+        assert together.shape == (5, bound.size)
         for row, action, psi in zip(rows, actions, together, strict=True):
             assert np.asarray(bound(row, action, arm)) == pytest.approx(psi, abs=1e-5)
 
@@ -102,7 +100,7 @@ def test_a_stack_of_wrong_sizes_does_not_cancel_out():
         stack.bind([], objectives=2)(0, 0, 0)
 
 
-def test_the_online_model_learns_what_an_action_brings():
+def test_the_online_model_learns_the_feedback_of_an_action():
     rng = np.random.default_rng(0)
     truth = rng.normal(size=(2, 3, 2))  # objectives, observation, action
     model: Any = OnlineLinear(regularization=0.01).bind([], objectives=2)
@@ -130,7 +128,7 @@ def test_the_online_model_is_least_squares():
     assert model.weights[0] == pytest.approx(exact, abs=1e-9)
 
 
-def test_black_boxes_are_told_apart_by_what_they_do():
+def test_the_online_model_distinguishes_black_boxes_by_their_actions():
     """Where the reward is the action's product with the observation, the online model finds the better one."""
     rng = np.random.default_rng(0)
     blender = Blender(
@@ -161,12 +159,12 @@ def test_names_and_defaults():
         ([], "one or more features"),
     ],
 )
-def test_what_is_no_feature_is_told(declared, words):
+def test_a_wrong_declaration_is_refused(declared, words):
     with pytest.raises(InputError, match=words):
         as_feature(declared, PAIR)
 
 
-def test_features_that_do_not_fit_are_told():
+def test_features_that_do_not_fit_are_refused():
     with pytest.raises(InputError, match="not trained for the horizons"):
         Predictions(horizons=(7,)).bind(PAIR, objectives=2)
     with pytest.raises(InputError, match="train-context"):
@@ -187,3 +185,24 @@ def test_features_that_do_not_fit_are_told():
     model(np.zeros(3), np.zeros(2), 0)
     with pytest.raises(InputError, match="has changed since the online model began"):
         model(np.zeros(4), np.zeros(2), 0)
+
+
+def test_a_bound_feature_must_declare_its_abilities():
+    class Old:
+        size = 1
+
+        def bind(self, controllers, *, objectives):
+            return self
+
+        def __call__(self, observation, action, arm):
+            return [0.1]
+
+    with pytest.raises(InputError, match="bind must return a BoundFeature, actually: Old; make it a subclass"):
+        bind_feature(Old(), PAIR, objectives=2)
+
+
+def test_a_feature_that_does_not_learn_has_no_state():
+    bound = bind_feature(["one-hot", "predictions"], PAIR, objectives=2)
+    assert not bound.learns
+    assert bound.state() == {}
+    assert bind_feature(["one-hot", "online"], PAIR, objectives=2).learns

@@ -1,4 +1,4 @@
-"""The learner: a multi-objective bandit that knows arrays, and nothing of robots."""
+"""The learner: a multi-objective bandit on arrays, without any knowledge of robots."""
 
 from blendctl.bandit.batch import BanditBatch
 from blendctl.bandit.decision import Decision, DecisionBatch

@@ -24,7 +24,7 @@ FloatArray = NDArray[np.float64]
 
 
 class BanditBatch:
-    """B learners advanced together, each exactly as a `BlendingBandit` of its own seed would be.
+    """B learners advanced together, each bit for bit a `BlendingBandit` with its seed.
 
     seed: one number s (learner i then has seed s + i) or B of them.
 
@@ -67,13 +67,13 @@ class BanditBatch:
         return DecisionBatch(self._core.decide(array, pooled=False), array.shape[1], self.options.n_objectives)
 
     def update(self, features: ArrayLike, feedback: ArrayLike) -> None:
-        """Learn, each learner its own row, all or nothing: (B, n_features) and (B, n_objectives)."""
+        """Learn, learner i from row i, all or none: (B, n_features) and (B, n_objectives)."""
         psi = self._core.array(features, "features", (len(self), self.options.n_features))
         y = self._core.array(feedback, "feedback", (len(self), self.options.n_objectives))
         self._core.update(psi, y, pooled=False)
 
     def learner(self, index: int) -> BlendingBandit:
-        """Give learner `index` as a `BlendingBandit` of its own (a copy, which continues as it would)."""
+        """Return a copy of learner `index` as a `BlendingBandit`."""
         if not whole(index) or not -len(self) <= index < len(self):
             raise InputError(f"index must be from 0 to {len(self) - 1}, actually: {index!r}")
         return BlendingBandit._from_core(
@@ -117,14 +117,14 @@ class BanditBatch:
         return np.where(decisions > 0, total / np.maximum(decisions, 1.0), np.inf)
 
     def save(self, path: str | Path) -> None:
-        """Write all learners to one file (safetensors); whole or not at all."""
+        """Write all learners to one file (safetensors), atomically."""
         from blendctl.bandit import persistence
 
         persistence.save(self._core, path)
 
     @classmethod
     def load(cls, path: str | Path, *, rule: Rule | None = None) -> BanditBatch:
-        """Read learners that continue bit for bit. A rule that is not blendctl's own must be passed again."""
+        """Read learners that continue bit for bit. A rule that is not part of blendctl must be passed again."""
         from blendctl.bandit import persistence
 
         batch = cls.__new__(cls)

@@ -73,7 +73,7 @@ def discounted_radius(
     (one coordinate is topped up per update). Russac, Vernade, Cappe (2019), Theorem 1.
 
     It holds with probability 1 - delta at each stage, if the world does not change within the memory of the
-    discount. No bounded radius can hold at all stages at once, because forgotten noise is drawn again for ever.
+    discount. No bounded radius can hold at all stages at once, because the noise never averages out.
     """
     square = discount * discount
     weight = (1.0 - square**t) / (1.0 - square)

@@ -1,4 +1,4 @@
-"""The machinery that one learner and a batch of them share: state, input checks, calls of the kernels."""
+"""What one learner and a batch of them share: state, input checks, calls of the kernels."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Core:
         return core
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Core.restored, (self.options, self.state, self.rng)  # the kernels, a module, are not copied
+        return Core.restored, (self.options, self.state, self.rng)  # a module such as kernels cannot be copied
 
     @property
     def root(self) -> FloatArray:
@@ -82,7 +82,7 @@ class Core:
         try:
             self._decide_by_rule(features, out, pooled=pooled)
         except BaseException:
-            self.rng[:] = words  # a rule that fails leaves the learner as it was
+            self.rng[:] = words  # a rule that fails leaves the learner unchanged
             self.state[:, memory_layout.RESCALED] = rescaled
             raise
         return out
@@ -95,7 +95,7 @@ class Core:
         m = self.options.n_objectives
         start = memory_layout.INDICES
         matrices = out[:, start + 3 * arms :].reshape(count, 2, arms, m)
-        own = np.zeros(count, dtype=np.intp) if pooled else np.arange(count)
+        learner = np.zeros(count, dtype=np.intp) if pooled else np.arange(count)
         ucb = matrices[:, 1]
 
         def normals(n: int) -> FloatArray:
@@ -110,8 +110,8 @@ class Core:
             loss=out[:, start + arms : start + 2 * arms],
             radius=out[:, memory_layout.RADIUS],
             tolerance=self.options.tie_tolerance * np.abs(ucb).max(axis=(1, 2)),
-            updates=self.state[own, memory_layout.STAGE],
-            feedback_sum=self.state[own, memory_layout.FEEDBACK : memory_layout.FEEDBACK + m],
+            updates=self.state[learner, memory_layout.STAGE],
+            feedback_sum=self.state[learner, memory_layout.FEEDBACK : memory_layout.FEEDBACK + m],
             whitened=whitened,
             normals=normals,
         )
@@ -119,7 +119,7 @@ class Core:
         if mask.shape != (count, arms) or mask.dtype != np.bool_ or not mask.any(axis=1).all():
             raise StateError(
                 f'the rule "{self.rule.name}" must mark at least one arm per decision in a boolean array of shape '
-                f"{(count, arms)}; it gave shape {mask.shape}, type {mask.dtype}"
+                f"{(count, arms)}; actually: shape {mask.shape}, type {mask.dtype}"
             )
         out[:, start + 2 * arms : start + 3 * arms] = mask
         self.kernels.settle(self.state, self.rng, out, arms, pooled)
@@ -130,18 +130,18 @@ class Core:
             self.refuse(features, feedback)
 
     def refuse(self, features: FloatArray, feedback: FloatArray | None = None) -> None:
-        """Raise the error that says what is wrong with an input that a kernel refused."""
+        """Raise an error that explains why a kernel refused an input."""
         for name, array in (("feedback", feedback), ("features", features)):
             if array is not None and not np.isfinite(array).all():
                 where = np.argwhere(~np.isfinite(array))[0].tolist()
                 raise InputError(
                     f"{name} must be finite, actually: {array[tuple(where)]} at index {where} "
-                    f"of an array of shape {array.shape}; the learner is as it was"
+                    f"of an array of shape {array.shape}; the learner is unchanged"
                 )
         if feedback is not None and np.abs(feedback).max() > memory_layout.LARGEST_FEEDBACK:
             raise InputError(
                 f"feedback must be at most {memory_layout.LARGEST_FEEDBACK:g} in size, "
-                f"actually: {np.abs(feedback).max():g}; the learner is as it was"
+                f"actually: {np.abs(feedback).max():g}; the learner is unchanged"
             )
         longest = np.sqrt(np.square(features / np.abs(features).max()).sum(axis=-1)).max() * np.abs(features).max()
         raise InputError(
@@ -151,7 +151,7 @@ class Core:
         )
 
     def array(self, values: ArrayLike, name: str, shape: tuple[int | str, ...]) -> FloatArray:
-        """Give a C-contiguous float64 array of that shape, itself if it can be; a word means any number >= 1."""
+        """Return a C-contiguous float64 array of that shape, if possible without a copy; a word is any size >= 1."""
         try:
             given = np.asarray(values)
             if given.dtype.kind not in "fiub":

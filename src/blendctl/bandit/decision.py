@@ -1,4 +1,4 @@
-"""What the learner decided and why: one decision, or a batch of them."""
+"""The decision of a learner with its numbers: one, or a batch of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DecisionBatch:
     __slots__ = ("_row", "_arms", "_objectives")
 
     def __init__(self, row: FloatArray, arms: int, objectives: int) -> None:
-        self._row = row  # (B, ...) or (...,), laid out as layout.py says; cut into arrays on demand
+        self._row = row  # (B, ...) or (...,), laid out as in memory_layout.py; cut into arrays on demand
         self._arms = arms
         self._objectives = objectives
 
@@ -185,7 +185,7 @@ class Decision:
         return bounds.loss_bound(float(batch.loss[arm]), self.radius, float(batch.width[arm]))
 
     def explain(self, *, arms: Sequence[str] | None = None, objectives: Sequence[str] | None = None) -> str:
-        """Say in words which arm was picked and why the others were not."""
+        """Return in words which arm was picked, and why the others were not."""
         arm_names = _names(arms, "arm", self._arms)
         names = _names(objectives, "objective", self._objectives)
         candidates = self.candidates

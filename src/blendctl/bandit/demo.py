@@ -1,4 +1,4 @@
-"""The bandit demo: every rule in the same linear world, measured against the truth and against its bounds."""
+"""The bandit demo: every rule in the same linear world, with its regret, its loss and their bounds."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class RuleResult:
-    """What one rule did over all stages, averaged over the learners."""
+    """Results of one rule by stage, averaged over the learners."""
 
     rule: str
     regret: FloatArray  # (stages,) cumulative Pareto regret
     loss: FloatArray  # (stages,) average maximal loss so far
-    loss_bound: FloatArray  # (stages,) its live bound (Theorem 2)
-    shares: FloatArray  # (arms,) how often each arm was pulled
+    loss_bound: FloatArray  # (stages,) its bound (Theorem 2)
+    shares: FloatArray  # (arms,) share of pulls
     regret_bound: FloatArray | None  # (stages,) Theorem 1, for the rules that it bounds
 
     def summary(self) -> dict[str, Any]:
-        """Give the final figures as plain data."""
+        """Return the final numbers as JSON data."""
         return {
             "pareto_regret": float(self.regret[-1]),
             "regret_bound": None if self.regret_bound is None else float(self.regret_bound[-1]),
@@ -55,7 +55,7 @@ def run_demo(
     seed: int,
     progress: Callable[[str, int], None] = lambda rule, stage: None,
 ) -> list[RuleResult]:
-    """Run every rule on the same draws of a linear world; the progress function hears of every stage."""
+    """Run every rule on the same draws of a linear world; progress(rule, stage) is called after every stage."""
     world = LinearWorld.draw(
         np.random.default_rng(seed), features=features, objectives=objectives, arms=arms, noise=noise
     )
@@ -99,7 +99,7 @@ def _regret_bounds(bandit: BlendingBandit, stages: int) -> FloatArray | None:
 
 
 def draw_demo(results: list[RuleResult]) -> Figure:
-    """Draw regret under its bound, and average loss under its live bound, on logarithmic axes."""
+    """Draw regret under its bound, and average loss under its bound, on logarithmic axes."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 4.2), layout="constrained")

@@ -1,7 +1,7 @@
 """The compiled recurrences: decide and update, for one learner or many.
 
-Learners, options and decisions are rows of float64, laid out as layout.py says; the estimates live in the
-square-root form of root.py.
+Learners, options and decisions are rows of float64, laid out as in memory_layout.py; the estimates are in the
+square-root form of sqrt_form.py.
 
 Every kernel checks its whole input before it changes anything, and returns a code.
 """
@@ -129,7 +129,7 @@ def check_features(features: FloatArray, config: FloatArray) -> int:
 
 @compiled
 def _scale(state: FloatArray, config: FloatArray, features: FloatArray, a: int) -> float:
-    """Compute the factor that brings row a to length L if it is longer, and count it."""
+    """Compute the factor that scales row a down to length L; count it if it is longer."""
     d = features.shape[1]
     largest = 0.0
     for j in range(d):
@@ -194,7 +194,7 @@ def _indices(state: FloatArray, config: FloatArray, features: FloatArray, z: Flo
 def mark_least_loss(out: FloatArray, arms: int, m: int, tie: float, printed: bool) -> None:
     """Mark the candidates: arms of least loss that no other arm dominates.
 
-    Two indices closer than tie * (largest index) are equal. As printed, dominance is not asked.
+    Two indices closer than tie * (largest index) are equal. As printed in the paper, dominance is not checked.
     """
     loss, mark, ucb = INDICES + arms, INDICES + 2 * arms, INDICES + 3 * arms + arms * m
     largest = 0.0
@@ -223,7 +223,8 @@ def mark_least_loss(out: FloatArray, arms: int, m: int, tie: float, printed: boo
                 out[mark + a] = -1.0
                 kept -= 1
                 break
-    for a in range(arms):  # within the tolerance a circle of "dominated" is possible: then all stay
+    # within the tolerance every arm may be dominated by another: then all stay
+    for a in range(arms):
         if out[mark + a] == -1.0:
             out[mark + a] = 0.0 if kept > 0 else 1.0
 

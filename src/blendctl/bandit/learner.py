@@ -75,7 +75,7 @@ class BlendingBandit:
     def decide(self, features: ArrayLike) -> Decision:
         """Pick an arm for features (arms, n_features): psi(z, x) of every arm x at the current state z."""
         n_features, n_objectives, core = self._n_features, self._n_objectives, self._core
-        # the common case is told by a few comparisons; everything else goes through the full check
+        # a few comparisons find the common case; everything else takes the full check
         if not (
             type(features) is ndarray
             and features.dtype is FLOAT
@@ -96,9 +96,9 @@ class BlendingBandit:
         return Decision(row, arms, n_objectives, arm)
 
     def update(self, features: ArrayLike, feedback: ArrayLike) -> None:
-        """Learn that an arm with these features (n_features,) gave this feedback (n_objectives,).
+        """Learn from the feedback (n_objectives,) of an arm with features (n_features,).
 
-        Needs nothing from the decision, so feedback may come late or for several decisions at once.
+        It does not need the decision: feedback may be late, or of several decisions at once.
         """
         if not (
             type(features) is ndarray
@@ -118,19 +118,19 @@ class BlendingBandit:
             self._core.refuse(features, feedback)
 
     def decide_many(self, features: ArrayLike) -> DecisionBatch:
-        """Decide in B parallel worlds at once, all from what is known now: features (B, arms, n_features)."""
+        """Decide in B parallel worlds with the same estimates: features (B, arms, n_features)."""
         array = self._core.array(features, "features", ("worlds", "arms", self._n_features))
         return DecisionBatch(self._core.decide(array, pooled=True), array.shape[1], self._n_objectives)
 
     def update_many(self, features: ArrayLike, feedback: ArrayLike) -> None:
-        """Learn from B worlds, in their order, all or nothing: (B, n_features) and (B, n_objectives)."""
+        """Learn from B worlds, in their order, all or none: (B, n_features) and (B, n_objectives)."""
         psi = self._core.array(features, "features", ("worlds", self._n_features))
         y = self._core.array(feedback, "feedback", (psi.shape[0], self._n_objectives))
         self._core.update(psi, y, pooled=True)
 
     @property
     def options(self) -> Options:
-        """The options that the learner was made with."""
+        """The options of the learner."""
         return self._core.options
 
     @property
@@ -187,7 +187,7 @@ class BlendingBandit:
 
     @property
     def loss_bound(self) -> float:
-        """Theorem 2, live: what the average maximal loss of the decisions so far cannot exceed.
+        """Upper bound of the average maximal loss of the decisions so far (Theorem 2).
 
         The mean over the decisions of loss[arm] + 2 radius width[arm]; each term bounds that stage's
         true maximal loss. Holds with probability 1 - delta (with the union bound), at all stages at once;
@@ -249,7 +249,7 @@ class BlendingBandit:
 
     @classmethod
     def load(cls, path: str | Path, *, rule: Rule | None = None) -> BlendingBandit:
-        """Read a learner that continues bit for bit. A rule that is not blendctl's own must be passed again."""
+        """Read a learner that continues bit for bit. A rule that is not part of blendctl must be passed again."""
         from blendctl.bandit import persistence
 
         return cls._from_core(persistence.load(path, learners=1, rule=rule))
@@ -261,7 +261,7 @@ class BlendingBandit:
         return bandit
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self)._from_core, (self._core,)  # so that a copy's arrays are its own core's
+        return type(self)._from_core, (self._core,)  # views must not be copied apart from their core
 
     def __repr__(self) -> str:
         return (

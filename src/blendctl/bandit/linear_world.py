@@ -1,4 +1,4 @@
-"""A world whose right answers are known: linear feedback with Gaussian noise (the paper's Assumption 1)."""
+"""A world with known expected feedback: linear, with Gaussian noise (the paper's Assumption 1)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LinearWorld:
-    """Feedback y = theta psi + noise, features drawn afresh at every stage, inside the ball of radius L."""
+    """Feedback y = theta psi + noise, features drawn at every stage inside the ball of radius L."""
 
     theta: FloatArray  # (objectives, features), each row no longer than S
     arms: int = 2
@@ -61,17 +61,17 @@ class LinearWorld:
 
 @dataclass(frozen=True)
 class StageRecord:
-    """What happened at one stage to B learners."""
+    """One stage of B learners."""
 
     stage: int
     arm: NDArray[np.intp]  # (B,)
     gap: FloatArray  # (B,) true Pareto suboptimality gap of the arm pulled
     loss: FloatArray  # (B,) true maximal loss of the arm pulled
-    bound: FloatArray  # (B,) what the learner said that the loss could not exceed
+    bound: FloatArray  # (B,) the learner's bound of the loss
 
 
 def play(world: LinearWorld, batch: BanditBatch, *, stages: int, rng: np.random.Generator) -> Iterator[StageRecord]:
-    """Let every learner of the batch live through its own draw of the world; yield a record per stage."""
+    """Run every learner of the batch on a separate draw of the world; yield a record per stage."""
     rows = np.arange(len(batch))
     for stage in range(stages):
         psi = world.features(rng, len(batch))

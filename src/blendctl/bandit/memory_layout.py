@@ -1,4 +1,4 @@
-"""How learners, options and decisions lie in rows of float64, for the kernels and for those who read them.
+"""Layout of learners, options and decisions in rows of float64.
 
 A learner is one row, so that a batch of learners is a matrix:
 
@@ -22,17 +22,17 @@ REGULARIZATION, NOISE, THETA_BOUND, FEATURE_BOUND, DELTA = range(5)
 RADIUS_KIND, DISCOUNT, TIE, RESCALE, PRINTED, LOG_PRIOR, SCALES = range(5, 12)  # LOG_PRIOR: log det V_0
 PAPER, DETERMINANT = 0.0, 1.0
 
-# what a kernel answers
+# return codes of a kernel
 OK, NOT_FINITE, TOO_LONG, BAD_FEEDBACK = range(4)
 
 LARGEST_FEEDBACK = 1e150  # beyond it, sums of squares could overflow
 
 
 def learner_size(d: int, m: int) -> int:
-    """Give the length of a learner's row."""
+    """Return the length of a learner's row."""
     return FEEDBACK + m + d * (d + m)
 
 
 def decision_size(arms: int, m: int) -> int:
-    """Give the length of a decision's row."""
+    """Return the length of a decision's row."""
     return INDICES + arms * (3 + 2 * m)

@@ -1,4 +1,4 @@
-"""The learner's options: each with its default, its meaning, and what is allowed."""
+"""The options of the learner: defaults, meanings, allowed values."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class OptionNames(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the learner assumes of the world, and how it decides."""
+    """Assumptions of the learner about the world, and how it decides."""
 
     n_features: int  # d, the length of psi
-    n_objectives: int = 2  # m, all maximised: a cost comes in negated
+    n_objectives: int = 2  # m, all maximised: a cost is negated
     regularization: float = 1.0  # lambda >= max(1, L^2), the weight of the prior
     noise: float = 0.1  # sigma >= 0: the feedback's noise is sigma-subgaussian (scaled units)
     theta_bound: float = 1.5  # S > 0: no objective's coefficient vector is longer (scaled units)
@@ -114,11 +114,11 @@ class Options:
         return make_rule(self.rule)
 
     def delta_each(self) -> float:
-        """Give the failure probability of one objective's confidence set."""
+        """Return the failure probability of one objective's confidence set."""
         return self.delta / self.n_objectives if self.union_bound else self.delta
 
     def packed(self) -> NDArray[np.float64]:
-        """Give what the kernels need, in the order of layout.py."""
+        """Return the options as the kernels need them, see memory_layout.py."""
         rule = self.made_rule
         scales = np.ones(self.n_objectives) if self.scales is None else np.asarray(self.scales, dtype=float)
         head = [
@@ -154,14 +154,14 @@ class Options:
         self._keep(name, str(value))
 
     def _keep(self, name: str, value: object) -> None:
-        """Hold the plain Python value of what was given, so that what is computed and saved has one type."""
+        """Replace an option by its plain Python value, so that results and files have one type."""
         object.__setattr__(self, name, value)
 
 
-def options_from(n_features: int, n_objectives: int, given: dict[str, Any]) -> Options:
-    """Make the options, naming a misspelt one."""
+def options_from(n_features: int, n_objectives: int, named: dict[str, Any]) -> Options:
+    """Make the options; raise InputError for an unknown name."""
     names = [field.name for field in fields(Options)]
-    for name in given:
+    for name in named:
         if name not in names:
             raise InputError(f'there is no option "{name}"; {did_you_mean(name, [*names, "seed"])}')
-    return Options(n_features=n_features, n_objectives=n_objectives, **given)
+    return Options(n_features=n_features, n_objectives=n_objectives, **named)

@@ -1,12 +1,12 @@
 """Learners on disk: safetensors for the numbers, JSON for the options, a digest over both.
 
-Nothing that is loaded can run code. Format version 1:
+Loading cannot run code. Format version 1:
 
-    tensors   state (B, ...) float64, rng (B, 4) uint64, laid out as memory_layout.py says
+    tensors   state (B, ...) float64, rng (B, 4) uint64, laid out as in memory_layout.py
     metadata  format, version, options (JSON), digest (SHA-256 of options and tensors), blendctl
 
-Whoever uses a learner may keep arrays of its own beside it, and say what they are about: a blender does so with
-features that learn. They lie under names that begin with "beside.", and have a digest of their own.
+The file may hold further arrays, and JSON data about them: a blender keeps the state of its features there. Their names
+begin with "beside."; they have a separate digest.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def save(
     beside: Mapping[str, NDArray[np.float64]] | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the learners; the file appears whole, under its name, or not at all."""
+    """Write the learners atomically."""
     from safetensors.numpy import save as pack
 
     options = json.dumps(_plain(core.options, core.rule), sort_keys=True)
@@ -67,7 +67,7 @@ def save(
 
 
 def load(path: str | Path, *, learners: int | None, rule: Rule | None) -> Core:
-    """Read the learners, refusing whatever is not exactly what `save` wrote."""
+    """Read the learners; raise FileFormatError if the file is not exactly as `save` wrote it."""
     rule = None if rule is None else make_rule(rule)
     state, rng, metadata = _read(Path(path))
     try:
@@ -102,10 +102,10 @@ def load(path: str | Path, *, learners: int | None, rule: Rule | None) -> Core:
 
 
 def load_beside(path: str | Path) -> tuple[dict[str, NDArray[np.float64]], dict[str, Any]]:
-    """Read what was kept beside the learners, and what it is about; both are empty if there is nothing."""
+    """Read the further arrays of a file and the data about them; both are empty if there are none."""
     from safetensors import safe_open
 
-    _read(Path(path))  # says what is wrong with a file that is none
+    _read(Path(path))  # raises the error of a wrong file
     with safe_open(path, framework="numpy") as file:
         metadata = file.metadata() or {}
         arrays = {name: file.get_tensor(name) for name in sorted(file.keys()) if name.startswith(BESIDE)}
@@ -131,13 +131,7 @@ def _read(path: Path) -> tuple[NDArray[np.float64], NDArray[np.uint64], dict[str
                     f"{path} is not a saved bandit: expected the arrays state and rng, actually: {sorted(names)}"
                 )
             return file.get_tensor("state"), file.get_tensor("rng"), metadata
-    except (
-        SafetensorError,
-        OSError,
-        ValueError,
-        TypeError,
-        AttributeError,
-    ) as error:  # numpy lacks some types
+    except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:  # numpy lacks some types
         raise FileFormatError(f"{path} is truncated, damaged or not a safetensors file: {error}") from None
 
 
@@ -151,13 +145,13 @@ def _options(plain: dict[str, Any], rule: Rule | None, path: str | Path) -> Opti
     if rule is None:
         if not saved["own"]:
             raise FileFormatError(
-                f'{path} was saved with a rule that is not blendctl\'s own, "{saved["name"]}"; '
+                f'{path} was saved with a rule that is not part of blendctl, "{saved["name"]}"; '
                 f"pass it again: load(path, rule=...)"
             )
         parameters = {name: tuple(v) if isinstance(v, list) else v for name, v in saved["parameters"].items()}
         rule = make_rule(saved["name"], parameters)
     elif rule.name != saved["name"]:
-        raise FileFormatError(f'{path} was saved with the rule "{saved["name"]}", actually given: "{rule.name}"')
+        raise FileFormatError(f'{path} was saved with the rule "{saved["name"]}", actually: "{rule.name}"')
     return Options(rule=rule, **plain)
 
 

@@ -1,4 +1,4 @@
-"""Check what a blender is made of: counts, names, order of fallback, learner, safe action."""
+"""Check the arguments of a blender."""
 
 from __future__ import annotations
 
@@ -54,28 +54,28 @@ def choice(name: str, value: str, allowed: Sequence[str]) -> str:
 
 
 def check_names(controllers: Sequence[Controller], names: Sequence[str] | None) -> list[str]:
-    """Return a name per controller, each of its own; made from the controllers' own if none are given."""
+    """Return a unique name per controller; by default those of the controllers."""
     if names is None:
-        own = [str(getattr(controller, "name", f"controller {i}")) for i, controller in enumerate(controllers)]
-        return [name if own.count(name) == 1 else f"{name} ({i})" for i, name in enumerate(own)]
-    made = [str(name) for name in names] if not isinstance(names, str) else [names]
-    if len(made) != len(controllers) or len(set(made)) < len(made) or not all(made):
+        declared = [str(getattr(controller, "name", f"controller {i}")) for i, controller in enumerate(controllers)]
+        return [name if declared.count(name) == 1 else f"{name} ({i})" for i, name in enumerate(declared)]
+    words = [str(name) for name in names] if not isinstance(names, str) else [names]
+    if len(words) != len(controllers) or len(set(words)) < len(words) or not all(words):
         raise InputError(f"names must be {len(controllers)} different words, one per controller, actually: {names!r}")
-    return made
+    return words
 
 
 def check_fallback(fallback: str | Sequence[str] | None, names: Sequence[str]) -> tuple[int, ...]:
-    """Return all arms in the order of fallback: those named first, then the others as given."""
+    """Return all arms in the fallback order: the named ones, then the others."""
     declared = [] if fallback is None else [fallback] if isinstance(fallback, str) else list(fallback)
     for name in declared:
         if name not in names:
-            raise InputError(f'fallback names "{name}", which is no controller; {did_you_mean(name, names)}')
+            raise InputError(f'fallback names "{name}", which is not a controller; {did_you_mean(name, names)}')
     order = dict.fromkeys([*declared, *names])
     return tuple(names.index(name) for name in order)
 
 
 def make_bandit(
-    given: BlendingBandit | str | Path | None,
+    declared: BlendingBandit | str | Path | None,
     feature: BoundFeature,
     objectives: Objectives,
     *,
@@ -83,15 +83,15 @@ def make_bandit(
     seed: int | None,
     options: dict[str, Any],
 ) -> BlendingBandit:
-    """Return the learner: a new one, the one given, or one from a file; it must fit."""
+    """Return a new learner, the declared one, or one from a file; check that it fits."""
     size = feature.size
-    if given is None:
+    if declared is None:
         return BlendingBandit(size, len(objectives), seed=seed, **({"on_large_feature": "rescale"} | options))
     if options:
-        raise InputError(f"a bandit brings its own options; do not give {', '.join(options)} beside bandit=...")
-    if not isinstance(given, BlendingBandit | str | Path):
-        raise InputError(f"bandit must be a BlendingBandit or the file of one, actually: {given!r}")
-    bandit = load_blend(given, feature=feature, names=names, objectives=objectives.names)
+        raise InputError(f"a bandit has its options already; leave out {', '.join(options)}, or bandit=...")
+    if not isinstance(declared, BlendingBandit | str | Path):
+        raise InputError(f"bandit must be a BlendingBandit or the file of one, actually: {declared!r}")
+    bandit = load_blend(declared, feature=feature, names=names, objectives=objectives.names)
     if (bandit.n_features, bandit.n_objectives) != (size, len(objectives)):
         raise InputError(
             f"the bandit has {bandit.n_features} features and {bandit.n_objectives} objectives, this blender needs "
@@ -101,7 +101,7 @@ def make_bandit(
 
 
 def check_bench(bench: BenchRules | None) -> BenchRules:
-    """Return the rules of the bench; the usual ones by default."""
+    """Return the rules of the bench, or the default ones."""
     if bench is not None and not isinstance(bench, BenchRules):
         raise InputError(f"bench must be BenchRules(first=..., growth=..., longest=...), actually: {bench!r}")
     return bench or BenchRules()

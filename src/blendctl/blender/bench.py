@@ -1,4 +1,4 @@
-"""The bench: controllers that fail sit out, longer each time, and come back when they have served it."""
+"""The bench: a controller that fails sits out for some steps, longer each time."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class BenchRules:
     """How long a controller that failed sits out, in control steps."""
 
     first: int = 10  # after a first failure
-    growth: int = 2  # each further failure benches it so many times longer ...
-    longest: int = 1000  # ... but never longer than this
+    growth: int = 2  # factor of each further failure
+    longest: int = 1000  # limit
 
     def __post_init__(self) -> None:
         if not (1 <= self.first <= self.longest) or self.growth < 1:
@@ -26,10 +26,10 @@ class BenchRules:
 
 
 class Bench:
-    """Who is fit to drive.
+    """Which arms are fit to drive.
 
-    A controller that drove or proposed without failing for as long as its last bench lasted starts afresh:
-    its next failure counts as a first one.
+    After as many steps without a failure as its last bench lasted, a controller has a clean record again: its next
+    failure counts as the first.
     """
 
     def __init__(self, arms: int, rules: BenchRules) -> None:
@@ -40,11 +40,11 @@ class Bench:
         self.failed_at = [0] * arms  # step of the last failure
 
     def fit(self, arm: int, step: int) -> bool:
-        """Tell whether an arm may be asked at a step."""
+        """Return whether an arm may be asked at a step."""
         return step >= self.until[arm]
 
     def fail(self, arm: int, step: int) -> int:
-        """Bench an arm; give for how many steps."""
+        """Bench an arm; return for how many steps."""
         rules = self.rules
         clean = self.back_off[arm] == 0 or step >= self.until[arm] + self.back_off[arm]
         back_off = rules.first if clean else min(self.back_off[arm] * rules.growth, rules.longest)
@@ -55,5 +55,5 @@ class Bench:
         return back_off
 
     def reinstate(self, arm: int, step: int) -> None:
-        """Let an arm drive at once: nobody else can. Its back-off is kept."""
+        """Let a benched arm drive, because no other can. Its back-off is kept."""
         self.until[arm] = min(self.until[arm], step)

@@ -27,7 +27,7 @@ def save_blend(
 
 
 def load_blend(
-    given: BlendingBandit | str | Path,
+    source: BlendingBandit | str | Path,
     *,
     feature: BoundFeature,
     names: Sequence[str],
@@ -37,16 +37,16 @@ def load_blend(
 
     The learner's theta weighs the features. If the features learn too, theta is useless without their state.
     """
-    if isinstance(given, str | Path):
-        bandit = BlendingBandit.load(given)
-        beside, about = persistence.load_beside(given)
+    if isinstance(source, str | Path):
+        bandit = BlendingBandit.load(source)
+        beside, about = persistence.load_beside(source)
     else:
-        bandit, beside, about = given, {}, {}
+        bandit, beside, about = source, {}, {}
     saved = about.get("names", names)
     # controllers may be renamed, but not reordered
     if set(saved) == set(names):
-        _expect_same("controllers", saved, names, given)
-    _expect_same("objectives", about.get("objectives", objectives), objectives, given)
+        _expect_same("controllers", saved, names, source)
+    _expect_same("objectives", about.get("objectives", objectives), objectives, source)
     if feature.learns and bandit.stage:
         if not beside:
             raise InputError(
@@ -57,8 +57,8 @@ def load_blend(
     return bandit
 
 
-def _expect_same(what: str, there: Sequence[str], now: Sequence[str], given: Any) -> None:
+def _expect_same(what: str, there: Sequence[str], now: Sequence[str], source: Any) -> None:
     if list(there) != list(now):
         raise InputError(
-            f"{given} was saved with the {what} {', '.join(there)}, in this order, actually: {', '.join(now)}"
+            f"{source} was saved with the {what} {', '.join(there)}, in this order, actually: {', '.join(now)}"
         )

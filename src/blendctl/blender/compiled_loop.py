@@ -1,6 +1,6 @@
 """Drive a blend in one compiled loop: the same stages as `blendctl.run`, bit for bit, in half the time.
 
-If all parts are blendctl's own (network controllers, their predictions as context, the paper's rule, our worlds), no
+If all parts are those of blendctl (network controllers, their predictions as context, the paper's rule, our worlds), no
 Python is needed between two control steps, and a hundred of them run at once. `supports` says whether they are. If
 something fails on the way, `CompiledLoop.episode` returns None, and the drive must be repeated by the blender.
 """

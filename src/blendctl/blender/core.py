@@ -1,4 +1,4 @@
-"""Blender: decide, act, observe, and drive on whatever fails."""
+"""Blender: decide, act, observe; keep driving when a controller fails."""
 
 from __future__ import annotations
 
@@ -36,30 +36,30 @@ FloatArray = NDArray[np.float64]
 
 
 class Blender:
-    """One driver made of several controllers: a bandit chooses who drives, and learns from what that brings.
+    """One driver made of several controllers: a bandit chooses which one drives, and learns from the feedback.
 
     Parameters
     ----------
     controllers: controllers, or plain functions from an observation to an action.
-    names: of the controllers; their own names by default.
+    names: names of the controllers; by default those they have.
     objectives: "reward", "-cost", "-cost_NAME", functions of the feedback, or (name, function); all maximised.
-    features: the context psi, see `blendctl.features`: the controllers' predictions if all bring them, else a
-        linear model learned while driving.
-    hold: control steps per decision; a stage's feedback is the sum over its steps.
-    dwell: stages for which a controller drives at least, before another may be chosen.
+    features: the context psi, see `blendctl.features`. By default the controllers' predictions if all have context
+        networks, else a linear model learned while driving.
+    hold: control steps per decision; the feedback of a stage is the sum over its steps.
+    dwell: stages that a controller drives at least, before another may be chosen.
     context: "current" decides from psi at the current state; "previous" from the state before, as the paper prints.
-    frozen: decide, but do not learn.
-    bandit: a learner to go on with, or the file of a blend (`save`); otherwise one is made, with `options` and `seed`.
-    fallback: a name, or names in order: who takes over when the one that drives fails.
-    safe_action: what to do when no controller is fit; without one, an error says so.
-    deadline: seconds per action, for all or by name. Whoever might hang gets a thread of its own.
+    frozen: decide without learning.
+    bandit: a learner to continue with, or the file of a blend (`save`); by default a new one with `options` and `seed`.
+    fallback: a name, or names in order: the controllers that take over when the one that drives fails.
+    safe_action: action when no controller is fit; without it, `act` raises an error.
+    deadline: seconds per action, for all controllers or by name. A controller that might hang runs in a thread.
     bench: how long a controller that failed sits out.
-    action_shape: of an action; by default what the controllers declare, or first give.
-    stochastic: draw actions from the controllers' distributions, otherwise take their means.
-    record: a directory, or a `Recorder`, for the record of every stage.
-    window: stages whose feedback may still come; older ones count as missing.
-    options: of the bandit: scales, rule, noise, delta and the others of `blendctl.bandit.Options`. A feature longer
-        than feature_bound is rescaled unless said otherwise, and counted in `blender.bandit.rescaled`.
+    action_shape: shape of an action; by default as the controllers declare it, or that of their first actions.
+    stochastic: draw actions from the controllers' distributions; otherwise use the means.
+    record: a directory, or a `Recorder`, to which every stage is written.
+    window: number of stages that wait for late feedback; older ones count as missing.
+    options: options of the bandit: scales, rule, noise, delta and others, see `blendctl.bandit.Options`. By default a
+        feature longer than feature_bound is rescaled, and counted in `blender.bandit.rescaled`.
 
     Examples
     --------
@@ -313,17 +313,17 @@ class Blender:
 
     @property
     def pending(self) -> int:
-        """Stages before the present one whose feedback may still come."""
+        """Number of earlier stages that wait for feedback."""
         return len(self._ledger.pending)
 
     def fit(self, name: str) -> bool:
-        """Tell whether a controller is fit to drive at the next step, or benched."""
+        """Return whether a controller is fit to drive at the next step, not benched."""
         if name not in self.names:
             raise InputError(f'there is no controller "{name}"; allowed: {", ".join(self.names)}')
         return self.drivers.bench.fit(self.names.index(name), self.step + 1)
 
     def save(self, path: str | Path) -> None:
-        """Write what it has learned, features that learn included; `Blender(..., bandit=path)` goes on from there."""
+        """Write what it has learned, its features included; `Blender(..., bandit=path)` continues from there."""
         with self._lock:
             save_blend(
                 path,
@@ -334,7 +334,7 @@ class Blender:
             )
 
     def close(self) -> None:
-        """Write down what is left of the record and let threads end; closing twice is allowed."""
+        """Write the rest of the record and end the threads; closing twice is allowed."""
         with self._lock:
             if not self._closed:
                 self._closed = True

@@ -1,4 +1,4 @@
-"""Ask the controllers for actions, and let none of them stop the drive: checks, deadlines, the bench."""
+"""Ask the controllers for actions: check them, keep deadlines, bench what fails."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ FLOAT = np.dtype(np.float64)
 
 
 class Isolated:
-    """A controller in a thread of its own, so that one that hangs holds nobody up.
+    """A controller in a thread, so that it cannot block the others.
 
-    An answer that comes after its deadline is thrown away when it arrives; until then the controller is busy.
+    An answer after the deadline is discarded; until then the controller is busy.
     """
 
     def __init__(self, controller: Controller, name: str) -> None:
@@ -43,7 +43,8 @@ class Isolated:
     def _work(self) -> None:
         while (order := self._orders.get()) is not None:
             if not order:
-                with suppress(Exception):  # it will be seen when it drives
+                # a failure shows when the controller is asked again
+                with suppress(Exception):
                     if isinstance(self._controller, Stateful):
                         self._controller.reset()
                 continue
@@ -53,7 +54,7 @@ class Isolated:
                 self._answers.put((None, error))
 
     def start(self, observation: Any, rng: np.random.Generator | None) -> None:
-        """Ask for an action, unless an earlier answer is still to come; if it has come, it is thrown away."""
+        """Ask for an action, unless the controller still computes an earlier one; discard earlier answers."""
         self.asked = False
         while self._waiting:
             try:
@@ -66,7 +67,7 @@ class Isolated:
         self._orders.put((observation, rng))
 
     def result(self, seconds: float) -> Any:
-        """Wait for the answer; TimeoutError if it does not come in time."""
+        """Wait for the answer; raise TimeoutError after `seconds`."""
         try:
             action, error = self._answers.get(timeout=max(seconds, 0.0))
         except Empty:
@@ -77,16 +78,16 @@ class Isolated:
         return action
 
     def reset(self) -> None:
-        """Tell it that an episode is over, when it is done with what it was asked."""
+        """Reset the controller after the answers it still computes."""
         self._orders.put(())
 
     def close(self) -> None:
-        """Let the thread end when it is done."""
+        """End the thread after the answers it still computes."""
         self._orders.put(None)
 
 
 class Drivers:
-    """All controllers of a blender. Failures become events, never exceptions, once the shape of actions is known."""
+    """All controllers of a blender. Once the shape of actions is known, failures are events, not exceptions."""
 
     def __init__(
         self,
@@ -123,7 +124,7 @@ class Drivers:
         return events
 
     def propose(self, observation: Any, step: int) -> list[Action | None]:
-        """Ask every fit controller; give an action per arm, None for those that are benched or failed."""
+        """Ask every fit controller; return an action per arm, None where it is benched or failed."""
         until, ask = self.bench.until, self.ask
         if self._timed:
             self._start([arm for arm in self._arms if step >= until[arm]], observation)
@@ -140,7 +141,7 @@ class Drivers:
                 worker.start(copy_observation(observation), self.rngs[arm])
 
     def ask(self, arm: int, observation: Any, step: int) -> Action | None:
-        """Ask one controller; None if it failed, and it is benched then."""
+        """Ask one controller; bench it and return None if it fails."""
         try:
             if self._timed:
                 action = self._within_deadline(arm, observation)
@@ -151,8 +152,8 @@ class Drivers:
             return self._checked(action)
         except Exception as error:
             back_off = self.bench.fail(arm, step)
-            told = str(error) if isinstance(error, Refused) else f"raised {type(error).__name__}: {error}"
-            self.events.append(f"{self.names[arm]} {told[:200]}; benched for {back_off} steps")
+            reason = str(error) if isinstance(error, Refused) else f"raised {type(error).__name__}: {error}"
+            self.events.append(f"{self.names[arm]} {reason[:200]}; benched for {back_off} steps")
             return None
 
     def ask_alone(self, arm: int, observation: Any, step: int) -> Action | None:
@@ -162,14 +163,14 @@ class Drivers:
         return self.ask(arm, observation, step)
 
     def end_episode(self, step: int) -> None:
-        """Tell the controllers that remember that an episode is over."""
+        """Reset the stateful controllers."""
         for arm, controller in self._remember.items():
             try:
                 (self.isolated[arm] or controller).reset()
             except Exception as error:
                 back_off = self.bench.fail(arm, step)
-                told = f"{self.names[arm]} raised {type(error).__name__} in reset: {error}"
-                self.events.append(f"{told[:200]}; benched for {back_off} steps")
+                event = f"{self.names[arm]} raised {type(error).__name__} in reset: {error}"
+                self.events.append(f"{event[:200]}; benched for {back_off} steps")
 
     def _within_deadline(self, arm: int, observation: Any) -> Any:
         limit, worker = self.deadlines[arm], self.isolated[arm]
@@ -190,13 +191,13 @@ class Drivers:
         try:
             array = np.array(action)
         except ValueError as error:
-            raise Refused(f"gave an action that is no array: {error}") from None
+            raise Refused(f"returned an action that is not an array: {error}") from None
         if array.dtype.kind not in "fiub":
-            raise Refused(f"gave an action of type {array.dtype}")
+            raise Refused(f"returned an action of type {array.dtype}")
         if self.shape is not None and array.shape != self.shape:
-            raise Refused(f"gave an action of shape {array.shape}, expected {self.shape}")
+            raise Refused(f"returned an action of shape {array.shape}, expected {self.shape}")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise Refused("gave an action that is NaN or infinite")
+            raise Refused("returned an action that is NaN or infinite")
         return array
 
     def _settle_shape(self, proposals: Sequence[Action | None]) -> None:
@@ -206,21 +207,21 @@ class Drivers:
             self.shape = next(iter(shapes.values()))
 
     def close(self) -> None:
-        """Let the threads end."""
+        """End the threads."""
         for worker in self.isolated:
             if worker is not None:
                 worker.close()
 
 
 class Refused(Exception):
-    """What a controller gave cannot be used; the words follow its name."""
+    """The action of a controller cannot be used; the message follows the controller's name."""
 
 
 def _deadlines(deadline: float | Mapping[str, float] | None, names: Sequence[str]) -> list[float | None]:
     if isinstance(deadline, Mapping):
         unknown = [name for name in deadline if name not in names]
         if unknown:
-            raise InputError(f"a deadline is given for {unknown}, the controllers are: {', '.join(names)}")
+            raise InputError(f"deadline names {unknown}, the controllers are: {', '.join(names)}")
         limits = [deadline.get(name) for name in names]
     else:
         limits = [deadline] * len(names)
@@ -237,15 +238,15 @@ def _deadlines(deadline: float | Mapping[str, float] | None, names: Sequence[str
 
 
 def _keeps_time(controller: Controller) -> bool:
-    """Tell whether a controller cannot hang: its work is bounded, or it has a deadline of its own."""
+    """Return whether a controller cannot hang: its work is bounded, or it keeps a deadline itself."""
     return isinstance(controller, NetworkController) or getattr(controller, "keeps_time", False) is True
 
 
 def _on_a_copy(controller: Controller) -> Callable[[Any, Any], Any]:
-    """Give its `act` on a copy of the observation: what it writes there must not mislead the others."""
+    """Return `act` on a copy of the observation, so that writing into it does not affect the others."""
     act = controller.act
     if isinstance(controller, NetworkController):
-        return act  # ours only reads
+        return act  # it only reads
     return lambda observation, rng: act(copy_observation(observation), rng)
 
 
@@ -263,7 +264,7 @@ def _common_shape(
     if declared is not None:
         shapes["action_shape"] = declared
     if not shapes:
-        return None  # the first actions will tell
+        return None  # taken from the first actions
     _expect_one(shapes, safe_action)
     return next(iter(shapes.values()))
 
@@ -272,10 +273,10 @@ def _expect_one(shapes: dict[str, tuple[int, ...]], safe_action: Action | None) 
     if safe_action is not None:
         shapes = shapes | {"safe_action": safe_action.shape}
     if len(set(shapes.values())) > 1:
-        told = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        raise InputError(f"the controllers' actions must have one shape, actually: {told}")
+        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise InputError(f"the controllers' actions must have one shape, actually: {listed}")
 
 
 def copy_observation(observation: Any) -> Any:
-    """Copy an observation that its world may write over."""
+    """Copy an observation that the environment may overwrite."""
     return observation.copy() if isinstance(observation, ndarray) else observation

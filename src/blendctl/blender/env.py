@@ -21,9 +21,8 @@ __all__ = ["BlendEnv"]
 class BlendEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """An environment in which an agent picks, at every stage, the controller that drives for `hold` steps.
 
-    Any RL library can learn a switch in it, to compare with. The reward is the sum over the stage; so are the
-    costs in `info`. `cost_weight` subtracts that many times the cost from the reward, as libraries that know
-    one reward only need it.
+    Any RL library can learn a switch in it. The reward and the costs in `info` are sums over the stage. The reward is
+    reduced by `cost_weight` times the cost, for libraries that know one reward only.
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class BlendEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self.stochastic = stochastic
         self.action_space = Discrete(len(self.controllers))
         self._observation: Any = None
-        self._rng: np.random.Generator | None = None  # drawn from by the controllers; made by the first reset
+        self._rng: np.random.Generator | None = None  # noise of the controllers, made by the first reset
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode."""

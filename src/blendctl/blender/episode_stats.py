@@ -1,4 +1,4 @@
-"""Add up a drive: returns, costs, shares, switches, losses, from its records."""
+"""Statistics of a drive by episode, from its records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["EpisodeStats"]
 
 
 class EpisodeStats:
-    """What a drive has brought so far; feed it every record that `run` yields."""
+    """Returns, costs, shares, switches and losses so far; add every record that `run` yields."""
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
@@ -23,14 +23,14 @@ class EpisodeStats:
         self.steps = 0
         self.stages = 0
         self.switches = 0
-        self.driven = dict.fromkeys(names, 0)  # control steps by who drove
-        self.judged = 0  # stages of which the truth is known
+        self.driven = dict.fromkeys(names, 0)  # control steps of each controller
+        self.judged = 0  # stages with counterfactual feedback
         self.correct = 0
         self.loss = 0.0  # sum of true maximal losses, in scaled units
         self.ended = 0  # episodes
 
     def add(self, record: Record) -> None:
-        """Count a record."""
+        """Add a record."""
         if self.ended == len(self.returns):
             self.returns.append(0.0)
             self.costs.append(0.0)
@@ -51,16 +51,16 @@ class EpisodeStats:
 
     @property
     def correct_ratio(self) -> float | None:
-        """How many choices were correct, of those that could be judged."""
+        """Share of correct choices among those with counterfactual feedback."""
         return self.correct / self.judged if self.judged else None
 
     @property
     def average_loss(self) -> float | None:
-        """The average true maximal loss per stage, in scaled units."""
+        """Average true maximal loss per stage, in scaled units."""
         return self.loss / self.judged if self.judged else None
 
     def summary(self) -> dict[str, Any]:
-        """Give the means with 95% intervals, as JSON data."""
+        """Return the means with 95% intervals, as JSON data."""
         whole = max(self.ended, 1)
         returns, costs = np.array(self.returns[:whole]), np.array(self.costs[:whole])
         return {

@@ -1,4 +1,4 @@
-"""Tell in a fraction of a microsecond whether an array is finite."""
+"""Check in a fraction of a microsecond whether an array is finite."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ FLOAT = np.dtype(np.float64)
 
 @compiled
 def finite_vector(values: NDArray[np.float64]) -> bool:
-    """Tell it of a contiguous vector of float64; other arrays would be compiled for anew."""
+    """Return whether a contiguous vector of float64 is finite; other types would be compiled again."""
     for value in values:  # noqa: SIM110  # compiled: a plain loop
         if not math.isfinite(value):
             return False
     return True
 
 
-finite_vector(np.zeros(1))  # loaded now, not within the first control step
+# load it now, not within the first control step
+finite_vector(np.zeros(1))
 
 
 def all_finite(values: object) -> bool:
-    """Tell it of any array, list, dictionary or number; whatever else is taken for finite."""
+    """Return whether an array, list, dictionary or number is finite; other types count as finite."""
     if type(values) is ndarray:
         if values.dtype is FLOAT and values.flags.c_contiguous:
             return finite_vector(values if values.ndim == 1 else values.reshape(-1))

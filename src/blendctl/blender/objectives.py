@@ -15,7 +15,7 @@ from blendctl.errors import InputError, did_you_mean
 __all__ = ["Objective", "Objectives"]
 
 FloatArray = NDArray[np.float64]
-Feedback = Mapping[str, Any]  # everything given to `observe`, by name
+Feedback = Mapping[str, Any]  # the arguments of `observe`, by name
 Objective = str | Callable[[Feedback], float] | tuple[str, Callable[[Feedback], float]]
 
 _NAMED = re.compile(r"reward|-cost(_\w+)?")
@@ -34,7 +34,7 @@ class Objectives:
     """Turn feedback into the vector that the bandit maximises.
 
     Objectives are "reward", "-cost", "-cost_NAME" for a cost's component, a function of the feedback
-    (a mapping of everything given to `observe`), or a pair (name, function).
+    (a mapping of the arguments of `observe`), or a pair (name, function).
 
     >>> objectives = Objectives(["reward", "-cost", ("thrift", lambda feedback: -feedback["energy"])])
     >>> objectives({"reward": 0.5, "cost": 1.0, "energy": 3.0})
@@ -49,7 +49,7 @@ class Objectives:
         self._parts = [_part(objective, index) for index, objective in enumerate(declared)]
         self.names = tuple(part.name for part in self._parts)
         if len(set(self.names)) < len(self.names):
-            raise InputError(f"each objective must have a name of its own, actually: {', '.join(self.names)}")
+            raise InputError(f"the names of the objectives must differ, actually: {', '.join(self.names)}")
         self.signals = tuple(dict.fromkeys(part.signal for part in self._parts if part.signal))
         self._plain = [(part.sign, part.signal) for part in self._parts if part.signal]
 
@@ -57,24 +57,24 @@ class Objectives:
         return len(self._parts)
 
     def __call__(self, feedback: Feedback) -> FloatArray:
-        """Give (objectives,); an InputError says which part of the feedback is missing."""
+        """Return (objectives,); raise InputError if a part of the feedback is missing."""
         try:
             if len(self._plain) == len(self._parts):
                 values = np.array([sign * feedback[signal] for sign, signal in self._plain], np.float64)
             else:
-                given = _given(feedback)
-                values = np.array([_value(part, given) for part in self._parts], np.float64)
+                present = _present(feedback)
+                values = np.array([_value(part, present) for part in self._parts], np.float64)
             if values.ndim == 1:
                 return values
             error: Exception | None = None
-        except Exception as raised:  # a function of the user's may raise anything
+        except Exception as raised:  # the user's function may raise anything
             error = raised
         for part in self._parts:
             self._check(part, feedback)
         raise InputError(f"the feedback must be plain numbers, actually: {dict(feedback)}") from error
 
     def arrays(self, feedback: Mapping[str, FloatArray]) -> FloatArray:
-        """Give (..., objectives) for feedback whose every part is an array (...)."""
+        """Return (..., objectives) for feedback whose parts are arrays (...)."""
         if len(self._plain) == len(self._parts) and all(signal in feedback for signal in self.signals):
             out = np.empty((*feedback[self.signals[0]].shape, len(self)))
             for k, (sign, signal) in enumerate(self._plain):
@@ -86,31 +86,32 @@ class Objectives:
         return np.array(values).reshape(*shape, len(self))
 
     def _check(self, part: _Part, feedback: Feedback) -> None:
-        given = _given(feedback)
-        if part.signal is not None and part.signal not in given:
+        present = _present(feedback)
+        if part.signal is not None and part.signal not in present:
             raise InputError(
-                f'the objective "{part.name}" needs {part.signal}=... in observe; came: {", ".join(given) or "nothing"}'
+                f'the objective "{part.name}" needs {part.signal}=... in observe, actually: '
+                f"{', '.join(present) or 'nothing'}"
             )
         if part.function is not None:
             try:
-                float(part.function(given))
+                float(part.function(present))
             except Exception as error:
                 raise InputError(
-                    f'the objective "{part.name}" failed on the feedback {given}: {type(error).__name__}: {error}'
+                    f'the objective "{part.name}" failed on the feedback {present}: {type(error).__name__}: {error}'
                 ) from error
 
     def columns(self) -> list[str]:
-        """Give names that are plain words, each of its own, for columns of a table: "minus_cost"."""
+        """Return unique names for columns of a table: "minus_cost"."""
         words = [_COLUMN.sub("_", name.replace("-", "minus_")).strip("_") for name in self.names]
         return [word if words.count(word) == 1 else f"{word}_{i}" for i, word in enumerate(words)]
 
     def in_words(self, index: int, value: float) -> tuple[str, float]:
-        """Name a quantity as people say it: -0.4 of "-cost" is a cost of 0.4."""
+        """Return a quantity in plain words: -0.4 of "-cost" is a cost of 0.4."""
         name = self.names[index]
         return (name[1:], -value) if name.startswith("-") else (name, value)
 
 
-def _given(feedback: Feedback) -> dict[str, Any]:
+def _present(feedback: Feedback) -> dict[str, Any]:
     return {name: value for name, value in feedback.items() if value is not None}
 
 

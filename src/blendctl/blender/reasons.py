@@ -1,4 +1,4 @@
-"""Why a controller drives, in words with their numbers."""
+"""The reason why a controller drives, in one line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["reason_of"]
 
 
 def reason_of(record: Record) -> str:
-    """Say in one line why this controller drives."""
+    """Return in one line why this controller drives."""
     name, why = record.name, f"({record.event or 'the others were benched before'})"
     match record.cause:
         case "safe action":

@@ -1,4 +1,4 @@
-"""Records: what was decided at a stage, and what came of it. Both are frozen."""
+"""Frozen records of a stage: its decision, its outcome, and both together."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class StageOutcome(NamedTuple):
     cost: float = 0.0
     feedback: FloatArray | None = None  # (objectives,)
     learned: bool = False  # the bandit was updated with it
-    late: bool = False  # second record of a stage, with feedback that came after the first was written
+    late: bool = False  # second record of a stage, with late feedback
     ended: bool = False  # the episode ended with this stage
     truth: FloatArray | None = None  # (arms, objectives) counterfactual feedback of every arm, NaN where unknown
     correct: bool | None = None  # no arm was as good in all objectives and better in one

@@ -1,9 +1,9 @@
 """The record on disk: every stage as a row, streamed to Parquet in groups.
 
-A record is a directory of Parquet files, two per group, which pandas, polars, duckdb and pyarrow read as one
-table. A file appears whole or not at all. A thread of its own writes one half of a group while the other fills; no
-more is in memory, so a crash loses at most the last group. A stage whose feedback came late has a second row, with
-`late` true, which replaces the first. Numbers of decisions are in scaled units.
+A record is a directory of Parquet files, two per group, which pandas, polars, duckdb and pyarrow read as one table. A
+file is written atomically. A thread writes one half of a group while the other fills; no more is in memory, so a crash
+loses at most the last group. A stage with late feedback has a second row, with `late` true, which replaces the first.
+The numbers of decisions are in scaled units.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ FloatArray = NDArray[np.float64]
 class Recorder:
     """Write records to a directory; at most the last `group` stages are not on disk yet.
 
-    The directory must be new, empty, or hold nothing but an older record, which `overwrite` then removes.
-    What goes wrong while writing does not stop the drive: it is kept in `error` and raised by `close`.
-    A disk that cannot keep up is waited for; with patient=False, as on a robot, groups are dropped instead, and
-    `close` tells how many stages were lost.
+    Stages that await counterfactual feedback are not counted. The directory must be new, empty, or hold nothing but an
+    older record, which `overwrite` removes. An error while writing does not stop the drive: `close` raises it.
+    If the disk is too slow, the recorder waits for it; with patient=False, as on a robot, it drops groups, and `close`
+    raises an error with the number of lost stages.
     """
 
     def __init__(self, path: str | Path, *, group: int = 1000, overwrite: bool = False, patient: bool = True) -> None:
@@ -53,7 +53,7 @@ class Recorder:
         self._half = max(group // 2, 1)  # stages per file
         self.patient = patient
         self.lost = 0  # stages dropped because the disk could not keep up
-        self.rows = 0  # taken so far
+        self.rows = 0  # records added so far
         self.error: Exception | None = None
         self._open: list[Record] = []
         self._full: queue.Queue[list[Record] | None] = queue.Queue(maxsize=2)
@@ -68,7 +68,7 @@ class Recorder:
             self.flush()
 
     def flush(self) -> None:
-        """Hand what there is to the writer, as a file of its own."""
+        """Send the open records to the writer, as one file."""
         if not self._open or self.error is not None:
             self._open = []
             return
@@ -108,7 +108,7 @@ class Recorder:
         write_part(self.path, self._parts, pyarrow.table(arrays), format_name=FORMAT, header=_header(group[0]))
 
     def close(self) -> None:
-        """Write the last group and wait for it; raise what went wrong while writing."""
+        """Write the last group and wait for it; raise the error of an earlier write."""
         self.flush()
         if self._writer is not None:
             self._full.put(None)
@@ -123,7 +123,7 @@ class Recorder:
 
 
 def as_recorder(record: str | Path | Recorder | None) -> Recorder | None:
-    """Give the recorder that was declared, or make one for a directory."""
+    """Return the declared recorder, or make one for a directory."""
     if isinstance(record, str | Path):
         return Recorder(record)
     if record is not None and not isinstance(record, Recorder):
@@ -132,7 +132,7 @@ def as_recorder(record: str | Path | Recorder | None) -> Recorder | None:
 
 
 def columns_of(group: list[Record]) -> dict[str, Any]:
-    """Lay records out as flat columns, typed; NaN and None where there is nothing."""
+    """Convert records to typed columns, NaN or None where a value is missing."""
     info = group[0].run_info
     arms, goals = _words(info.names), info.objectives.columns()
     out: dict[str, Any] = {
@@ -191,7 +191,7 @@ def _rows(values: list[Any], shape: tuple[int, ...] | None) -> FloatArray:
 
 
 def _words(names: tuple[str, ...]) -> list[str]:
-    """Make names fit for columns: letters, digits and _, each of its own."""
+    """Return unique names for columns: letters, digits and _."""
     words = ["".join(c if c.isalnum() else "_" for c in name).strip("_") or "arm" for name in names]
     return [word if words.count(word) == 1 else f"{word}_{i}" for i, word in enumerate(words)]
 

@@ -69,7 +69,7 @@ def run(
         raise InputError(f"env must be an environment or the name of one, actually: {env!r}")
     if isinstance(blender, BlenderBatch):
         if cost is not None:
-            raise InputError("many worlds take their cost from infos; pass cost= to a single blender only")
+            raise InputError("many worlds take their cost from infos; cost= works with a single blender only")
         return _many(env, blender, episodes, seed, counterfactual)
     if isinstance(env, VectorEnv):
         raise InputError("a vector environment needs a BlenderBatch: BlenderBatch(controllers, env.num_envs)")

@@ -68,7 +68,7 @@ class Feature(Protocol):
 
 @dataclass(frozen=True)
 class OneHot:
-    """Tell the arms apart and nothing else: the bandit then learns the average feedback of each arm.
+    """An indicator of the arm: the bandit then learns the average feedback of each arm.
 
     >>> OneHot().bind([lambda o: o, lambda o: o], objectives=2)(None, None, 1)
     array([0., 1.])
@@ -88,7 +88,7 @@ class _OneHot(BoundFeature):
 
 @dataclass(frozen=True)
 class Custom(BoundFeature):
-    """A function of your own: `function(observation, action, arm)` returns `size` numbers.
+    """A custom function: `function(observation, action, arm)` returns `size` numbers.
 
     >>> feature = Custom(lambda observation, action, arm: [observation[0], action[0]], size=2)
     >>> feature.bind([], objectives=2)([0.3, 0.0], [1.0], 0)

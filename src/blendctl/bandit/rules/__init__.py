@@ -1,4 +1,4 @@
-"""Decision rules, one file each: the paper's, its rivals, and the baselines.
+"""Decision rules, one file each: the paper's, alternatives, and baselines.
 
 A rule is chosen by name (`rule="linear"`) or passed as an object (`rule=Linear(weights=(1, 3))`);
 anything with a `name` and a method `candidates(stage)` is a rule (see `Rule`).
@@ -59,7 +59,7 @@ RULES: dict[str, type[Any]] = {
 
 
 def make_rule(rule: str | Rule, parameters: dict[str, Any] | None = None) -> Rule:
-    """Give the rule of that name with its parameters; a rule object is returned as it is.
+    """Return the rule of that name with its parameters; a rule object is returned unchanged.
 
     >>> make_rule("linear", {"weights": [1, 3]})
     Linear(weights=[1, 3])
@@ -84,7 +84,7 @@ def make_rule(rule: str | Rule, parameters: dict[str, Any] | None = None) -> Rul
 
 
 def describe_rule(rule: Rule) -> dict[str, Any]:
-    """Describe a rule as plain data: its name, its parameters, and whether it is one of ours."""
+    """Describe a rule as plain data: its name, its parameters, and whether it is part of blendctl."""
     own = type(rule) is RULES.get(rule.name)
     data: Any = rule
     parameters = {name: _plain(value) for name, value in asdict(data).items()} if own else {}
@@ -92,7 +92,7 @@ def describe_rule(rule: Rule) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Give a parameter as JSON can hold it: numpy's numbers as Python's, sequences as lists."""
+    """Convert a parameter to JSON data."""
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     if isinstance(value, (list, tuple, range)):

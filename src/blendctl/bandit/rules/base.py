@@ -1,4 +1,4 @@
-"""What a decision rule sees and what it must answer."""
+"""The protocol of a decision rule and its input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class DecisionInput:
-    """The learner's view of one decision, or of a batch of them (leading axes `...`).
+    """Input of one decision, or of a batch of them (leading axes `...`).
 
     All objectives are maximised and in scaled units.
     """
@@ -36,7 +36,7 @@ class DecisionInput:
 
 @runtime_checkable
 class Rule(Protocol):
-    """A decision rule: marks the arms it would be content with; the learner picks one uniformly.
+    """A decision rule: it marks candidate arms, and the learner picks one of them uniformly.
 
     A rule is a pure function of the stage, written for any leading axes, so that it serves one learner, a batch and
     a pooled learner alike. Its optional abilities are `CheckedRule` and `BoundedRule`.
@@ -72,7 +72,7 @@ class BoundedRule(Rule, Protocol):
 
 
 def numbers(values: Any) -> FloatArray | None:
-    """Give a parameter as an array of finite numbers, or None if it is something else."""
+    """Return a parameter as an array of finite numbers, or None if it is something else."""
     try:
         array = np.asarray(values)
     except ValueError:  # rows of different lengths
@@ -83,7 +83,7 @@ def numbers(values: Any) -> FloatArray | None:
 
 
 def whole(value: Any) -> TypeGuard[int]:
-    """Tell whether a parameter is a whole number."""
+    """Return whether a parameter is a whole number."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 

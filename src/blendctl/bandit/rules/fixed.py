@@ -14,7 +14,7 @@ __all__ = ["Fixed"]
 
 @dataclass(frozen=True)
 class Fixed:
-    """Optimise nothing: pull one arm for ever, and still learn and bound what that costs."""
+    """Always pull one arm; the learner still learns, and bounds its loss."""
 
     arm: int = 0
     name = "fixed"

@@ -18,7 +18,7 @@ class Lexicographic:
     """Maximise the first objective of the order; among arms within its tolerance the next; and so on."""
 
     order: Sequence[int] | None = None  # objectives, most important first; as declared by default
-    tolerances: Sequence[float] | float = 0.0  # how much of each (as ordered) may be given up, scaled units
+    tolerances: Sequence[float] | float = 0.0  # allowed shortfall in each objective (as ordered), scaled units
     name = "lexicographic"
 
     def check(self, n_objectives: int) -> None:
@@ -49,6 +49,6 @@ class Lexicographic:
         order = range(stage.ucb.shape[-1]) if self.order is None else self.order
         slack = np.broadcast_to(np.asarray(self.tolerances, dtype=np.float64), (len(order),))
         left = np.ones(stage.loss.shape, dtype=np.bool_)
-        for k, give in zip(order, slack, strict=True):
-            left = nearly_greatest(stage.ucb[..., k], stage.tolerance + give, among=left)
+        for k, shortfall in zip(order, slack, strict=True):
+            left = nearly_greatest(stage.ucb[..., k], stage.tolerance + shortfall, among=left)
         return left

@@ -48,7 +48,7 @@ def check_weights(weights: Sequence[float] | None, n_objectives: int, *, rule: s
 
 
 def weights_for(weights: Sequence[float] | None, stage: DecisionInput) -> FloatArray:
-    """Give the weights as an array; equal ones where none were given."""
+    """Return the weights as an array; by default equal ones."""
     if weights is None:
         return np.ones(stage.ucb.shape[-1])
     return np.asarray(weights, dtype=np.float64)

@@ -42,5 +42,5 @@ def least_dominated(stage: DecisionInput, among: BoolArray) -> BoolArray:
     slack = stage.tolerance[..., None, None, None]
     dominated = np.any(np.all(gain >= -slack, axis=-1) & np.any(gain > slack, axis=-1), axis=-1)
     kept = among & ~dominated
-    # within the tolerance a circle of "dominated" is possible: then all stay
+    # within the tolerance every arm may be dominated by another: then all stay
     return np.asarray(np.where(kept.any(axis=-1, keepdims=True), kept, among))

@@ -1,4 +1,4 @@
-"""Any arm: a baseline."""
+"""A random arm: a baseline."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Random"]
 
 @dataclass(frozen=True)
 class Random:
-    """Optimise nothing: pull an arm uniformly at random, and still learn and bound what that costs."""
+    """Pull an arm uniformly at random; the learner still learns, and bounds its loss."""
 
     name = "random"
 

@@ -17,8 +17,8 @@ class Thompson:
     """Minimise the maximal loss of one sample: theta ~ N(theta_hat, (scale * radius)^2 V^-1) per objective.
 
     Agrawal and Goyal (2013) with the paper's loss in place of the single reward. scale = 1 samples as
-    widely as the confidence set reaches; smaller explores less. The bounds of the learner
-    hold for the arm that was picked, whichever rule picked it.
+    widely as the confidence set; a smaller scale explores less. The loss bound of the learner holds for every rule; a
+    regret bound does not exist.
     """
 
     scale: float = 1.0
