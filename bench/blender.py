@@ -65,16 +65,16 @@ def untrained(world: str, name: str, seed: int) -> NetworkController:
 def pair(world: str) -> tuple[list[NetworkController], str]:
     names = PAIRS[world]
     if all(name in zoo_names() for name in names):
-        found = [load(name) for name in names]
-        if all(controller.context is not None for controller in found):
-            return found, "zoo"
+        controllers = [load(name) for name in names]
+        if all(controller.context is not None for controller in controllers):
+            return controllers, "zoo"
     return [untrained(world, name, seed) for seed, name in enumerate(names)], "untrained"
 
 
 def fastest(rounds: int, measure: Callable[[], dict[str, list[float]]]) -> dict[str, np.ndarray]:
-    """Run several rounds; give seconds per step, the fastest of the rounds for each."""
-    told = [measure() for _ in range(rounds)]
-    return {name: np.min([one[name] for one in told], axis=0)[WARM_UP:] for name in told[0]}
+    """Run several rounds; return seconds per step, the fastest round of each step."""
+    results = [measure() for _ in range(rounds)]
+    return {name: np.min([one[name] for one in results], axis=0)[WARM_UP:] for name in results[0]}
 
 
 def overhead(steps: int, rounds: int, record: Path | None) -> dict[str, float]:
@@ -105,11 +105,11 @@ def overhead(steps: int, rounds: int, record: Path | None) -> dict[str, float]:
         env.close()
         return {"whole": whole, "networks": networks}
 
-    found = fastest(rounds, measure)
-    extra = (found["whole"] - found["networks"]) * 1e6
+    seconds = fastest(rounds, measure)
+    extra = (seconds["whole"] - seconds["networks"]) * 1e6
     return {
-        "networks_us": float(np.median(found["networks"]) * 1e6),
-        "act_observe_us": float(np.median(found["whole"]) * 1e6),
+        "networks_us": float(np.median(seconds["networks"]) * 1e6),
+        "act_observe_us": float(np.median(seconds["whole"]) * 1e6),
         "overhead_median_us": float(np.median(extra)),
         "overhead_p99_us": float(np.percentile(extra, 99)),
     }
@@ -117,7 +117,7 @@ def overhead(steps: int, rounds: int, record: Path | None) -> dict[str, float]:
 
 def bare(steps: int, rounds: int) -> dict[str, float]:
     """Microseconds of act + observe around controllers that cost nothing: the blender alone."""
-    action, told = np.zeros(2), (0.1, -0.1)
+    action, prediction = np.zeros(2), (0.1, -0.1)
 
     class Free:
         action_size = 2
@@ -126,7 +126,7 @@ def bare(steps: int, rounds: int) -> dict[str, float]:
             return action
 
         def predict(self, observation: object, action: object) -> tuple[float, float]:
-            return told
+            return prediction
 
     def measure() -> dict[str, list[float]]:
         blender = Blender([Free(), Free()], ["fast", "safe"], seed=0)
@@ -156,18 +156,18 @@ def iteration(world: str, steps: int, rounds: int) -> dict[str, Any]:
         observation, _ = env.reset(seed=0)
         bench, (model, data) = make_bench(env.batch.model)
         blender = Blender(controllers, ["fast", "safe"], fallback="safe", seed=0)
-        judge = CounterfactualEvaluator(env, blender)
+        evaluator = CounterfactualEvaluator(env, blender)
         whole, physics = [], []
         clock = time.perf_counter
         for _ in range(steps + WARM_UP):
             load_world(env.batch.plan, bench, env.batch.worlds, 0)  # raw physics from the same state
             t0 = clock()
             action = blender.act(observation)
-            judge.look(blender.choice)
+            evaluator.look(blender.choice)
             observation, reward, _, _, info = env.step(action)
-            judge.see(blender.objectives({"reward": reward, "cost": info["cost"]}), full=True, ended=False)
+            evaluator.see(blender.objectives({"reward": reward, "cost": info["cost"]}), full=True, ended=False)
             blender.observe(reward, info["cost"])
-            judge.take()
+            evaluator.take()
             t1 = clock()
             data.ctrl[:] = action
             mujoco.mj_step(model, data, nstep=SUBSTEPS)
@@ -175,13 +175,13 @@ def iteration(world: str, steps: int, rounds: int) -> dict[str, Any]:
             whole.append(t1 - t0)
             physics.append(t2 - t1)
         t0 = clock()
-        judge.close()  # the last counterfactual steps belong to the time, too
+        evaluator.close()  # the last counterfactual steps belong to the time, too
         whole[-1] += clock() - t0
         env.close()
         return {"whole": whole, "physics": physics}
 
-    found = fastest(rounds, measure)
-    whole, physics = (float(found[name].mean() * 1e3) for name in ("whole", "physics"))
+    seconds = fastest(rounds, measure)
+    whole, physics = (float(seconds[name].mean() * 1e3) for name in ("whole", "physics"))
     return {
         "weights": weights,
         "iteration_ms": whole,
@@ -190,7 +190,7 @@ def iteration(world: str, steps: int, rounds: int) -> dict[str, Any]:
     }
 
 
-def express(world: str, rounds: int) -> float:
+def compiled(world: str, rounds: int) -> float:
     """Milliseconds of the same iteration in the compiled loop that the paper's experiment is driven with."""
     controllers, _ = pair(world)
     best = float("inf")
@@ -224,8 +224,8 @@ def lock_step(world: str, worlds: int, steps: int, rounds: int) -> dict[str, flo
         env.close()
         return {"blended": blended, "stepping": stepping}
 
-    found = fastest(rounds, measure)
-    blended, stepping = float(found["blended"].mean()), float(found["stepping"].mean())
+    seconds = fastest(rounds, measure)
+    blended, stepping = float(seconds["blended"].mean()), float(seconds["stepping"].mean())
     return {
         "worlds": worlds,
         "blended_steps_per_s": worlds / blended,
@@ -242,29 +242,29 @@ def main() -> None:
     parser.add_argument("--record", type=Path, default=Path("out/bench-record"))
     args = parser.parse_args()
     results: dict[str, Any] = {"machine": platform.machine(), "python": platform.python_version()}
-    told = results["bare"] = bare(args.steps, args.rounds)
-    print(f"the blender alone: {told['median']:.1f} us (p99 {told['p99']:.1f})")
+    result = results["bare"] = bare(args.steps, args.rounds)
+    print(f"the blender alone: {result['median']:.1f} us (p99 {result['p99']:.1f})")
     for name, record in (("overhead", None), ("overhead_recorded", args.record)):
-        told = results[name] = overhead(args.steps, args.rounds, record)
+        result = results[name] = overhead(args.steps, args.rounds, record)
         print(
-            f"act + observe{', recorded' if record else ''}: {told['act_observe_us']:.1f} us, networks "
-            f"{told['networks_us']:.1f}; beyond them {told['overhead_median_us']:.1f} us "
-            f"(p99 {told['overhead_p99_us']:.1f}); goal 30 (p99 100)"
+            f"act + observe{', recorded' if record else ''}: {result['act_observe_us']:.1f} us, networks "
+            f"{result['networks_us']:.1f}; beyond them {result['overhead_median_us']:.1f} us "
+            f"(p99 {result['overhead_p99_us']:.1f}); goal 30 (p99 100)"
         )
     for world in PAIRS:
-        told = results[world] = iteration(world, args.steps // 2, args.rounds)
+        result = results[world] = iteration(world, args.steps // 2, args.rounds)
         goal = f", goal {GOAL_RATIO[world]}" if world in GOAL_RATIO else ""
         print(
-            f"{world} ({told['weights']}): an iteration {told['iteration_ms']:.3f} ms, goal {GOAL_MS[world]}, "
-            f"the paper {PAPER_MS[world]}; a raw step {told['physics_ms']:.3f} ms, "
-            f"ratio {told['ratio']:.2f}{goal}"
+            f"{world} ({result['weights']}): an iteration {result['iteration_ms']:.3f} ms, goal {GOAL_MS[world]}, "
+            f"the paper {PAPER_MS[world]}; a raw step {result['physics_ms']:.3f} ms, "
+            f"ratio {result['ratio']:.2f}{goal}"
         )
-        loop = told["express_ms"] = express(world, args.rounds)
-        print(f"  in the experiment's compiled loop {loop:.3f} ms, ratio {loop / told['physics_ms']:.2f}")
-    told = results["lock_step"] = lock_step("PointGoal1", 30, max(args.steps // 10, 20), args.rounds)
+        loop = result["express_ms"] = compiled(world, args.rounds)
+        print(f"  in the experiment's compiled loop {loop:.3f} ms, ratio {loop / result['physics_ms']:.2f}")
+    result = results["lock_step"] = lock_step("PointGoal1", 30, max(args.steps // 10, 20), args.rounds)
     print(
-        f"30 worlds: {told['blended_steps_per_s']:.0f} blended steps/s, {told['raw_steps_per_s']:.0f} alone, "
-        f"share {told['share_of_raw']:.2f}; goal 0.6"
+        f"30 worlds: {result['blended_steps_per_s']:.0f} blended steps/s, {result['raw_steps_per_s']:.0f} alone, "
+        f"share {result['share_of_raw']:.2f}; goal 0.6"
     )
     if args.json:
         args.json.parent.mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,7 @@ import pytest
 import blendctl
 from blendctl import BlendingBandit, pareto
 from blendctl.bandit.rules import Fixed
+from blendctl.blender.record import Record, StageDecision, StageOutcome
 from blendctl.errors import InputError, StateError
 from blendctl.features import Custom, OneHot
 
@@ -351,3 +352,18 @@ def test_a_function_of_the_feedback_sees_only_what_was_given(make, observation):
     blender.act(observation)
     assert blender.observe(reward=0.5) == "learned"
     assert blender.last.feedback.tolist() == [0.5, 0.5]
+
+
+def test_a_record_is_the_frozen_decision_followed_by_the_frozen_outcome(make, observation):
+    assert Record._fields == StageDecision._fields + StageOutcome._fields
+    blender = make("fast", "safe")
+    assert blender.last is None
+    assert blender.choice is None
+    blender.act(observation)
+    before = blender.last
+    blender.observe(reward=0.5, cost=0.0)
+    assert (before.learned, before.reward) == (False, 0.0)
+    assert (blender.last.learned, blender.last.reward) == (True, 0.5)
+    assert all(one is other for one, other in zip(blender.last, blender.choice, strict=False))
+    with pytest.raises(AttributeError):
+        before.reward = 1.0

@@ -35,11 +35,17 @@ class BlendEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         stochastic: bool = True,
     ) -> None:
         if isinstance(env, str):
-            from blendctl.blender.run_loop import _make
+            from blendctl.blender.run_loop import make_env
 
-            env = _make(env)
-        given: dict[str, Any] = {"controllers": controllers, "hold": hold, "cost_weight": cost_weight}
-        RecordConstructorArgs.__init__(self, _disable_deepcopy=True, **given, stochastic=stochastic)
+            env = make_env(env)
+        RecordConstructorArgs.__init__(
+            self,
+            _disable_deepcopy=True,
+            controllers=controllers,
+            hold=hold,
+            cost_weight=cost_weight,
+            stochastic=stochastic,
+        )
         gymnasium.Wrapper.__init__(self, env)
         self.controllers = [as_controller(c) for c in arguments.as_controller_list(controllers)]
         self.hold = arguments.count("hold", hold)

@@ -16,7 +16,7 @@ from blendctl.blender.record import Record
 from blendctl.errors import InputError
 from blendctl.rollout import rollout
 
-__all__ = ["run"]
+__all__ = ["run", "make_env"]
 
 CostFunction = Callable[[Any, Any, dict[str, Any]], float]  # (observation, action, info) -> cost
 
@@ -85,7 +85,7 @@ def _one(
     counterfactual: bool,
 ) -> Iterator[Record]:
     made_here = isinstance(env, str)
-    world = _make(env) if made_here else env
+    world = make_env(env) if made_here else env
     evaluator = CounterfactualEvaluator(world, blender) if counterfactual else None
     signals = [name for name in blender.objectives.signals if name not in ("reward", "cost")]
     discrete = isinstance(getattr(world, "action_space", None), gymnasium.spaces.Discrete)
@@ -142,7 +142,8 @@ def _one(
             world.close()
 
 
-def _make(name: str) -> gymnasium.Env[Any, Any]:
+def make_env(name: str) -> gymnasium.Env[Any, Any]:
+    """Make an environment from the name of a world or from an id of Gymnasium."""
     from blendctl.envs import task_names, world_id  # importing it registers the ids
 
     try:
