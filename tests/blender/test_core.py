@@ -356,9 +356,9 @@ def test_a_function_of_the_feedback_sees_only_what_was_given(make, observation):
 
 def test_a_record_is_the_frozen_decision_followed_by_the_frozen_outcome(make, observation):
     assert Record._fields == StageDecision._fields + StageOutcome._fields
+    fresh = make("fast", "safe")
+    assert (fresh.last, fresh.choice) == (None, None)
     blender = make("fast", "safe")
-    assert blender.last is None
-    assert blender.choice is None
     blender.act(observation)
     before = blender.last
     blender.observe(reward=0.5, cost=0.0)
