@@ -30,7 +30,7 @@ from blendctl.envs.kernels import Outcome, step_world
 from blendctl.envs.physics import PhysicsSlot
 from blendctl.envs.world_state import ENDED, WorldState
 from blendctl.errors import InputError
-from blendctl.features.predictions import NextStep
+from blendctl.features.predictions import NextStepPredictions
 
 __all__ = ["CompiledLoop", "Stages", "supports", "unsupported"]
 
@@ -90,7 +90,7 @@ def unsupported(blender: Blender, world: Any) -> str | None:
         "deadlines": any(limit is not None for limit in blender.drivers.deadlines),
         "actions without noise": None in blender.drivers.rngs,
         'context="previous"': blender.context != "current",
-        "features other than next-step predictions": type(blender.feature) is not NextStep,
+        "features other than next-step predictions": type(blender.feature) is not NextStepPredictions,
         "objectives other than reward and -cost": blender.objectives.names != ("reward", "-cost"),
         f'the rule "{blender.bandit.rule.name}"': blender.bandit.arrays is None,
         "a single controller": len(blender.controllers) < 2,

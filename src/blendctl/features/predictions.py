@@ -13,7 +13,7 @@ from blendctl.controllers.base import Controller, Critic, Predictor
 from blendctl.errors import InputError
 from blendctl.features.base import BoundFeature, Scaled, Unit
 
-__all__ = ["Predictions", "NextStep", "Critics", "can_predict"]
+__all__ = ["Predictions", "NextStepPredictions", "Critics", "can_predict"]
 
 FloatArray = NDArray[np.float64]
 
@@ -50,11 +50,11 @@ class Predictions:
                 )
             predictors.append(controller)
         if self.horizons == (1,):
-            return NextStep([p.predict for p in predictors])
+            return NextStepPredictions([p.predict for p in predictors])
         return _Horizons(predictors, self.horizons)
 
 
-class NextStep(BoundFeature):
+class NextStepPredictions(BoundFeature):
     """[reward, -cost] of the next step, as the controllers predict it."""
 
     size = 2
