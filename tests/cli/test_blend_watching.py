@@ -11,8 +11,9 @@ import pytest
 from short_drive import blend_to
 
 from blendctl.cli import main
-from blendctl.reports.blend_page import blend_page
-from blendctl.reports.run_dir import look_into
+from blendctl.reports.blend_page import BLEND_PAGE
+from blendctl.reports.blend_run import read_blend_run
+from blendctl.reports.run_dir import open_run_dir
 
 
 def test_a_terminal_shows_progress_driver_and_costs_on_stderr(tmp_path, capsys, monkeypatch):
@@ -63,10 +64,11 @@ def test_ctrl_c_on_a_live_drive_is_clean_and_leaves_a_report(tmp_path):
     assert last == "event: end"
     assert process.returncode == 130
     assert (out, err.strip()) == ("", "blendctl: interrupted")
-    data = blend_page(look_into(tmp_path / "out"), replays=2)
-    assert "The run did not end" in data["banner"][0]
-    assert len(data["episodes"]) == 2
-    assert all(episode["pose_at"] is not None for episode in data["episodes"])
+    data = BLEND_PAGE.data(read_blend_run(open_run_dir(tmp_path / "out"), replays=2))
+    assert "The run did not finish" in data.headline.banner[0]
+    episodes = data.section("replay").episodes
+    assert len(episodes) == 2
+    assert all(episode.pose_at is not None for episode in episodes)
 
 
 def test_the_summary_of_an_older_run_is_removed_at_the_start(tmp_path, monkeypatch):

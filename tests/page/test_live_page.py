@@ -71,7 +71,7 @@ def test_the_page_follows_the_drive_and_keeps_it(page, view, blender, screenshot
     page.press("End")
     assert page.run("blendctl.state()")["return"] == pytest.approx(sum(r.reward for r in records[:60]), abs=1e-5)
     view.close()
-    page.wait("document.querySelector('#verdict').textContent.startsWith('The drive is over')")
+    page.wait("document.querySelector('#verdict').textContent.startsWith('The run has ended')")
     page.press("ArrowLeft")
     page.settle()
     assert page.run("blendctl.state().step") == 59
@@ -88,7 +88,7 @@ def test_a_page_that_comes_late_sees_it_all(view, blender):
     events = read_events(view, 2)
     while sum(len(data["rewards"]) for event, data in events if event == "rows") < 20:
         events = read_events(view, len(events) + 1)
-    assert events[0][0] == "lead"
+    assert events[0][0] == "headline"
     assert events[0][1]["scenery"]["robot"]["name"] == "Point"
     rows = [data for event, data in events if event == "rows"]
     rewards = [reward for row in rows for reward in row["rewards"]]

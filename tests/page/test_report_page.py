@@ -239,7 +239,7 @@ def test_a_run_cut_short_has_a_banner_and_still_plays(page, run_folder, tmp_path
     pyarrow.parquet.write_table(table, cut / "record" / "part-000001.parquet")
     (cut / "report.html").write_text(build_report(cut), encoding="utf-8")
     open_report(page, cut)
-    assert "did not end" in text(page, "#banner")
+    assert "did not finish" in text(page, "#banner")
     page.run("blendctl.seek(1000)")
     page.settle()
     assert page.run("blendctl.state().step") == 90
@@ -261,5 +261,5 @@ def test_the_page_of_an_experiment_plays_too(page, tmp_path, screenshots):
     state = page.run("blendctl.state()")
     assert state["step"] == 60
     assert state["return"] == pytest.approx(last[0]["return"], rel=1e-4)
-    assert "driven again" in text(page, "#replay-note")
+    assert "rerun of its first episodes" in text(page, "#replay-note")
     page.screenshot(screenshots / "report-experiment.png", whole=True)

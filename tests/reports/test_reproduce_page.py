@@ -1,4 +1,4 @@
-"""The page of a reproduction: its verdict, its table and its charts are those of the tables on disk."""
+"""The page of a reproduction: its verdict, its table and its charts agree with the tables on disk."""
 
 import json
 import shutil
@@ -9,9 +9,14 @@ import pytest
 from blendctl.cli import main
 from blendctl.errors import FileFormatError
 from blendctl.reports import build_report
-from blendctl.reports.reproduce_page import reproduce_page
-from blendctl.reports.run_dir import look_into
+from blendctl.reports.reproduce_page import REPRODUCE_PAGE
+from blendctl.reports.reproduce_run import read_reproduce_run
+from blendctl.reports.run_dir import open_run_dir
 from blendctl.statistics import mean_interval
+
+
+def page_of(folder, *, replays):
+    return REPRODUCE_PAGE.data(read_reproduce_run(open_run_dir(folder), replays=replays))
 
 
 @pytest.fixture(scope="module")
@@ -26,38 +31,39 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def data(folder):
-    return reproduce_page(look_into(folder), replays=2)
+    return page_of(folder, replays=2)
 
 
 def test_the_table_is_the_verdicts(folder, data):
-    told = json.loads((folder / "verdict.json").read_text())["PointGoal1"]
-    assert [row["name"] for row in data["table"]] == ["performant", "safe", "random", "blended"]
-    for row in data["table"]:
-        mine = told[row["name"]]
-        assert row["return"] == [mine["return_mean"], *mine["return_ci95"]]
-        assert row["cost"] == [mine["cost_mean"], *mine["cost_ci95"]]
-    held = sum(claim["holds"] for claim in told["claims"].values())
-    assert data["verdict"].startswith(f"In PointGoal1 {held} of the 4 claims hold")
-    assert len(data["claims"]) == 5  # and a word about the loss
+    verdict = json.loads((folder / "verdict.json").read_text())["PointGoal1"]
+    rows = data.section("table").rows
+    assert [row.name for row in rows] == ["performant", "safe", "random", "blended"]
+    for row in rows:
+        role = verdict[row.name]
+        assert row.returns == (role["return_mean"], *role["return_ci95"])
+        assert row.costs == (role["cost_mean"], *role["cost_ci95"])
+    held = sum(claim["holds"] for claim in verdict["claims"].values())
+    assert data.headline.verdict.startswith(f"In PointGoal1, {held} of the paper’s 4 claims hold")
+    assert len(data.headline.claims) == 5  # the fifth is about the loss
 
 
 def test_charts_follow_the_data_points(folder, data):
     points = pyarrow.parquet.read_table(folder / "points.parquet").to_pandas()
     blended = points[points["role"] == "blended"]
-    charts = {chart["title"]: chart for chart in data["charts"]}
-    lines = {line["name"]: line for line in charts["Return"]["series"]}
-    assert lines["blended"]["x"] == [1, 2]
-    assert lines["blended"]["y"] == pytest.approx(blended["return_mean"].tolist(), rel=1e-5)
-    assert lines["blended"]["low"] == pytest.approx(blended["return_low"].tolist(), rel=1e-5)
-    correct = {line["name"]: line for line in charts["Correct choices"]["series"]}
-    assert correct["blended"]["y"] == pytest.approx((100 * blended["correct_ratio"]).tolist(), rel=1e-5)
-    assert correct["blended"]["high"] == pytest.approx((100 * blended["correct_ratio_high"]).tolist(), rel=1e-5)
-    assert {"Cost", "Average loss under its bound", "Who drove", "What it learned, theta"} < set(charts)
+    charts = {chart.title: chart for chart in data.section("charts")}
+    lines = {line.name: line for line in charts["Return"].series}
+    assert lines["blended"].x == [1, 2]
+    assert lines["blended"].y == pytest.approx(blended["return_mean"].tolist(), rel=1e-5)
+    assert lines["blended"].low == pytest.approx(blended["return_low"].tolist(), rel=1e-5)
+    correct = {line.name: line for line in charts["Correct choices"].series}
+    assert correct["blended"].y == pytest.approx((100 * blended["correct_ratio"]).tolist(), rel=1e-5)
+    assert correct["blended"].high == pytest.approx((100 * blended["correct_ratio_high"]).tolist(), rel=1e-5)
+    assert {"Cost", "Average loss and its bound", "Who drove", "Learned weights (theta)"} < set(charts)
 
 
 def test_the_page_carries_the_figure_and_how_it_was_made(folder, data):
-    assert data["figure"].startswith("data:image/png;base64,")
-    facts = dict(data["provenance"]["facts"])
+    assert data.section("figure").source.startswith("data:image/png;base64,")
+    facts = dict(data.section("provenance").facts)
     assert facts["command"].startswith("blendctl reproduce --worlds PointGoal1")
     assert "mujoco" in facts["versions"]
     assert len(build_report(folder)) < 5_000_000
@@ -66,26 +72,28 @@ def test_the_page_carries_the_figure_and_how_it_was_made(folder, data):
 def test_the_replay_is_what_was_driven(folder, data):
     rows = pyarrow.parquet.read_table(folder / "episodes.parquet").to_pylist()
     last = [row for row in rows if row["role"] == "blended" and row["data_point"] == 1]
-    assert [told["seed"] for told in data["episodes"]] == [row["seed"] for row in last]
-    for told, row in zip(data["episodes"], last, strict=True):
-        assert (told["steps"], told["return"], told["cost"]) == (
+    replay = data.section("replay")
+    assert [episode.seed for episode in replay.episodes] == [row["seed"] for row in last]
+    recorded = read_reproduce_run(open_run_dir(folder), replays=2).recording.episodes
+    for sums, row in zip(recorded, last, strict=True):
+        assert (sums.steps, sums.total_return, sums.cost) == (
             row["length"], pytest.approx(row["return"], rel=1e-12), row["cost"],
         )  # fmt: skip
-    assert data["scenery"]["kinds"]
-    assert data["replay_note"].startswith("PointGoal1, data point 2")
+    assert replay.scenery["kinds"]
+    assert replay.note.startswith("PointGoal1, data point 2")
 
 
 def test_without_its_units_there_is_no_replay(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "published", ignore=shutil.ignore_patterns("units"))
-    data = reproduce_page(look_into(tmp_path / "published"), replays=2)
-    assert data["episodes"] == []
-    assert len(data["table"]) == 4
-    assert reproduce_page(look_into(folder), replays=0)["episodes"] == []
+    data = page_of(tmp_path / "published", replays=2)
+    assert data.section("replay") is None
+    assert len(data.section("table").rows) == 4
+    assert page_of(folder, replays=0).section("replay") is None
     shutil.copytree(folder, tmp_path / "edited")
     about = json.loads((folder / "run.json").read_text())
     about["identity"]["luck"] = 7
     (tmp_path / "edited" / "run.json").write_text(json.dumps(about))
-    assert reproduce_page(look_into(tmp_path / "edited"), replays=2)["episodes"] == []
+    assert page_of(tmp_path / "edited", replays=2).section("replay") is None
 
 
 def test_one_that_did_not_end_has_a_banner(folder, tmp_path):
@@ -93,13 +101,13 @@ def test_one_that_did_not_end_has_a_banner(folder, tmp_path):
     shutil.copytree(folder, cut)
     for name in ("verdict.json", "figure.png"):
         (cut / name).unlink()
-    data = reproduce_page(look_into(cut), replays=1)
-    assert "did not end" in data["banner"][0]
-    assert len(data["table"]) == 4  # judged from the episodes there are
-    assert data["figure"] is None
+    data = page_of(cut, replays=1)
+    assert "has not finished" in data.headline.banner[0]
+    assert len(data.section("table").rows) == 4  # from the episodes that exist
+    assert data.section("figure") is None
     for name in ("points.parquet", "episodes.parquet"):
         (cut / name).unlink()
-    assert reproduce_page(look_into(cut), replays=1)["verdict"] == "No data point is finished yet."
+    assert page_of(cut, replays=1).headline.verdict == "No data point is finished yet."
     (cut / "points.parquet").write_bytes(b"PAR1")
     with pytest.raises(FileFormatError, match="damaged"):
         build_report(cut)
@@ -110,15 +118,15 @@ def test_tables_newer_than_the_verdict_are_what_is_shown(folder, tmp_path):
     words = ["reproduce", "--worlds", "PointGoal1", "--data-points", "3", "--episodes", "2", "--steps", "40"]
     with pytest.raises(SystemExit):
         main([*words, "--engine", "inline", "--out", str(tmp_path / "on")])
-    assert reproduce_page(look_into(tmp_path / "on"), replays=0)["banner"] == []
+    assert page_of(tmp_path / "on", replays=0).headline.banner == []
     shutil.copy(folder / "verdict.json", tmp_path / "on")  # as it was while the third data point was driven
-    data = reproduce_page(look_into(tmp_path / "on"), replays=0)
-    assert "goes on" in data["banner"][0]
-    assert data["charts"][0]["series"][-1]["x"] == [1, 2, 3]
+    data = page_of(tmp_path / "on", replays=0)
+    assert "has not finished" in data.headline.banner[0]
+    assert data.section("charts")[0].series[-1].x == [1, 2, 3]
     points = pyarrow.parquet.read_table(tmp_path / "on" / "points.parquet").to_pandas()
     blended = points[points["role"] == "blended"]
-    row = next(row for row in data["table"] if row["name"] == "blended")
-    assert row["return"][0] == pytest.approx(blended["return_mean"].mean())
+    row = next(row for row in data.section("table").rows if row.name == "blended")
+    assert row.returns[0] == pytest.approx(blended["return_mean"].mean())
 
 
 def test_bands_over_several_traces_are_those_of_the_traces(tmp_path):
@@ -126,15 +134,15 @@ def test_bands_over_several_traces_are_those_of_the_traces(tmp_path):
     with pytest.raises(SystemExit):
         main([*words, "--traces", "3", "--engine", "inline", "--out", str(tmp_path)])
     points = pyarrow.parquet.read_table(tmp_path / "points.parquet").to_pandas()
-    data = reproduce_page(look_into(tmp_path), replays=0)
+    data = page_of(tmp_path, replays=0)
     means = points[points["role"] == "blended"]["return_mean"].to_numpy()
-    line = next(line for line in data["charts"][0]["series"] if line["name"] == "blended")
-    assert [line["low"][0], line["high"][0]] == pytest.approx(mean_interval(means), rel=1e-5)
-    row = next(row for row in data["table"] if row["name"] == "blended")
-    assert row["loss"] == pytest.approx(points[points["role"] == "blended"]["max_loss_mean"].mean())
+    line = next(line for line in data.section("charts")[0].series if line.name == "blended")
+    assert [line.low[0], line.high[0]] == pytest.approx(mean_interval(means), rel=1e-5)
+    row = next(row for row in data.section("table").rows if row.name == "blended")
+    assert row.loss == pytest.approx(points[points["role"] == "blended"]["max_loss_mean"].mean())
 
 
 def test_another_experiment_has_no_page(folder, tmp_path):
     (tmp_path / "run.json").write_text(json.dumps({"experiment": "compare", "identity": {}}))
-    with pytest.raises(FileFormatError, match="no output of"):
+    with pytest.raises(FileFormatError, match="not an output of"):
         build_report(tmp_path)

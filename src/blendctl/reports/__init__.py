@@ -1,5 +1,5 @@
-"""What a person looks at: one self-contained page per run, with a replay; the same page live."""
+"""Show a run to a person: one self-contained page with a replay, the same page live, and the figures."""
 
-from blendctl.reports.building import build_report
+from blendctl.reports.build import build_report
 
 __all__ = ["build_report"]

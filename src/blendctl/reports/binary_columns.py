@@ -1,7 +1,7 @@
-"""Pack columns of numbers into a page: rounded, bytes sorted by weight, compressed, as text.
+"""Pack columns of numbers into a page: rounded, grouped by byte, compressed, as text.
 
-A packed column is base64 of gzip of its bytes, all first bytes of its numbers before all second ones: neighbours are
-then alike, and compress well. The page undoes it with what every browser has.
+A packed column holds the first bytes of all its numbers, then all second bytes, and so on: neighbours are similar and
+compress well. All columns together are gzip in base64, which every browser can decode.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ _TYPES: dict[str, np.dtype[Any]] = {"f": np.dtype("<f4"), "i": np.dtype("<i4"), 
 
 
 class Packer:
-    """Collect columns and texts; give the bytes of all of them, and where each begins.
+    """Collect columns and texts; `directory` says where each begins in the bytes of all.
 
     >>> packer = Packer()
     >>> packer.add("x", [1.0, 2.0], "f"), packer.add("arm", [0, 1, 1], "b")
@@ -34,7 +35,7 @@ class Packer:
         self._bytes = bytearray()
 
     def add(self, name: str, values: ArrayLike, kind: str, *, bits: int | None = None) -> None:
-        """Add numbers: kind "f" (single precision), "i" (32 bit) or "b" (8 bit); bits of mantissa to keep."""
+        """Add numbers of kind "f" (float32), "i" (int32) or "b" (int8); `bits` of the mantissa are kept."""
         array = np.ascontiguousarray(values, _TYPES[kind])
         if bits is not None:
             array = round_bits(array, bits)
@@ -43,7 +44,7 @@ class Packer:
         self._bytes += np.ascontiguousarray(planes).tobytes()
 
     def add_texts(self, name: str, texts: list[str]) -> None:
-        """Add texts, each different one once."""
+        """Add texts; each distinct one is stored once."""
         distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         self.add(f"{name}#", [distinct[text] for text in texts], "i")
         raw = json.dumps(list(distinct), ensure_ascii=False).encode()
@@ -51,12 +52,12 @@ class Packer:
         self._bytes += raw
 
     def text(self) -> str:
-        """Give everything as base64."""
+        """Return all columns as base64."""
         return base64.b64encode(gzip.compress(bytes(self._bytes), 9, mtime=0)).decode()
 
 
 def round_bits(values: NDArray[np.float32], bits: int) -> NDArray[np.float32]:
-    """Round to so many bits of mantissa (of 23), so that the bytes that are left compress.
+    """Round to this many bits of the mantissa (of 23), so that the bytes compress.
 
     >>> round_bits(np.array([3.14159265], np.float32), 10)
     array([3.140625], dtype=float32)
@@ -70,23 +71,25 @@ def round_bits(values: NDArray[np.float32], bits: int) -> NDArray[np.float32]:
 
 
 def as_script_text(data: Any) -> str:
-    """Write JSON that may stand inside a <script> element, whatever names are in it.
+    """Return JSON that is safe inside a <script> element, whatever names it contains; dataclasses become objects.
 
     >>> "<" in as_script_text({"name": "</script><b>"})
     False
     """
-    text = json.dumps(_without_nan(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(_plain(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
 
 
-def _without_nan(data: Any) -> Any:
-    """Put None where JSON has no word for a number."""
+def _plain(data: Any) -> Any:
+    """Return JSON data; NaN and infinity, which JSON lacks, become None."""
+    if is_dataclass(data):
+        return {part.name: _plain(getattr(data, part.name)) for part in fields(data)}
     if isinstance(data, dict):
-        return {str(key): _without_nan(value) for key, value in data.items()}
+        return {str(key): _plain(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
-        return [_without_nan(value) for value in data]
+        return [_plain(value) for value in data]
     if isinstance(data, float | np.floating):
         return float(data) if np.isfinite(data) else None
     return int(data) if isinstance(data, np.integer) else data

@@ -1,154 +1,133 @@
-"""Prepare the charts of a drive: short series of points, as JSON data."""
+"""Prepare charts as short series of points, and those of a blend."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from blendctl.reports.run_data import PoseTable, StageTable
+from blendctl.reports.blend_run import BlendRun, true_loss
+from blendctl.reports.page_data import Chart, Color, Series
+from blendctl.reports.run_data import FloatArray, StageTable
 
-__all__ = ["charts_of_drive", "true_loss", "thin", "chart", "series"]
+__all__ = ["blend_charts", "loss_chart", "series", "share_chart", "theta_chart", "thin"]
 
-POINTS = 300  # per series; more than a chart has pixels to tell apart
-BLOCKS = 60  # of the chart of shares
-
-FloatArray = NDArray[np.float64]
-
-
-def charts_of_drive(drive: StageTable, told: dict[str, Any], places: PoseTable | None) -> list[dict[str, Any]]:
-    """Give return, cost, correct ratio, average loss under its bound, shares and theta; what is known of them."""
-    made = [_per_episode(told, drive.names, quantity) for quantity in ("return", "cost")]
-    stages = np.arange(1, len(drive) + 1)
-    correct = np.array([np.nan if c is None else float(c) for c in drive.table["correct"].to_pylist()])
-    if np.isfinite(correct).any():
-        line = series("blended", stages, _running_mean(correct), color="blend")
-        made.append(chart("Correct choices", [line], x="stage", unit="%", factor=100, low=0.0, high=100.0))
-    made += _loss(drive, stages)
-    made.append(_shares(drive))
-    if places is not None:
-        made += _theta(drive, places)
-    return [entry for entry in made if entry["series"]]
-
-
-def chart(
-    title: str,
-    lines: list[dict[str, Any]],
-    *,
-    x: str,
-    kind: str = "line",
-    unit: str = "",
-    factor: float = 1.0,
-    low: float | None = None,
-    high: float | None = None,
-    log: bool = False,
-    note: str = "",
-) -> dict[str, Any]:
-    """Describe a chart; kind is line, dots (a line with its points marked) or stack."""
-    for line in lines:
-        line["y"] = [None if value is None else factor * value for value in line["y"]]
-    return {
-        "title": title, "kind": kind, "x": x, "unit": unit, "low": low, "high": high, "log": log, "note": note,
-        "series": lines,
-    }  # fmt: skip
+POINTS = 300  # per series; a chart has no pixels for more
+BLOCKS = 60  # in the chart of shares
 
 
 def series(
-    name: str, x: Sequence[float] | NDArray[Any], y: FloatArray, *, color: str | int, dashed: bool = False
-) -> dict[str, Any]:
-    """Describe a line: `color` is an arm's number, "blend", "ink" or "cost"; it is thinned to what can be seen."""
-    xs, ys = thin(np.asarray(x, np.float64), np.asarray(y, np.float64))
-    return {
-        "name": name,
-        "color": color,
-        "dashed": dashed,
-        "x": [round(float(value), 6) for value in xs],
-        "y": [_short(value) for value in ys],
-    }
+    name: str, x: ArrayLike, y: ArrayLike, *, color: Color, dashed: bool = False, band: Sequence[ArrayLike] = ()
+) -> Series:
+    """Return a line of at most `POINTS` points; `band` are its lower and upper ends, if any."""
+    xs, *rows = thin(np.asarray(x, np.float64), *(np.asarray(values, np.float64) for values in (y, *band)))
+    ys, *ends = ([_short(value) for value in row] for row in rows)
+    low, high = ends or (None, None)
+    return Series(name, color, [round(float(value), 6) for value in xs], ys, dashed, low, high)
 
 
-def thin(x: FloatArray, y: FloatArray, points: int = POINTS) -> tuple[FloatArray, FloatArray]:
-    """Keep at most so many points, the first and the last among them.
+def thin(*columns: FloatArray, points: int = POINTS) -> list[FloatArray]:
+    """Keep at most `points` rows of equally long columns, the first and the last among them.
 
-    >>> thin(np.arange(10.0), np.arange(10.0), 4)[0]
-    array([0., 3., 6., 9.])
+    >>> thin(np.arange(10.0), points=4)
+    [array([0., 3., 6., 9.])]
     """
-    if len(x) <= points:
-        return x, y
-    kept = np.unique(np.linspace(0, len(x) - 1, points).round().astype(np.int64))
-    return x[kept], y[kept]
-
-
-def true_loss(drive: StageTable) -> FloatArray:
-    """Give the true maximal loss of each stage (n,) in scaled units, NaN where the truth is not known."""
-    truth = drive.by_arm_and_objective("truth") / drive.scales  # (n, arms, objectives)
-    arms = drive.column("arm")
-    mine = np.take_along_axis(truth, np.clip(arms, 0, None)[:, None, None].astype(np.int64), axis=1)[:, 0]
-    best = np.where(np.isnan(truth), -np.inf, truth).max(axis=1)  # of the arms of which something is known
-    loss: FloatArray = np.maximum(0.0, (best - mine).max(axis=1))
-    loss[(arms < 0) | ~np.isfinite(loss)] = np.nan
-    return loss
-
-
-def _per_episode(told: dict[str, Any], names: list[str], quantity: str) -> dict[str, Any]:
-    lines = []
-    alone = told.get("alone") or {}
-    for arm, name in enumerate(names):
-        values = (alone.get(name) or {}).get(f"{quantity}s") or []
-        if values:
-            lines.append(series(f"{name} alone", np.arange(1, len(values) + 1), np.array(values), color=arm))
-    values = told.get(f"{quantity}s") or []
-    if values:
-        lines.append(series("blended", np.arange(1, len(values) + 1), np.array(values), color="blend"))
-    return chart(quantity.capitalize(), lines, x="episode", kind="dots", low=0.0 if quantity == "cost" else None)
-
-
-def _running_mean(values: FloatArray) -> FloatArray:
-    known = np.isfinite(values)
-    count = np.cumsum(known)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.cumsum(np.where(known, values, 0.0)) / np.where(count > 0, count, np.nan))
-
-
-def _loss(drive: StageTable, stages: NDArray[np.int64]) -> list[dict[str, Any]]:
-    lines = []
-    loss, bound = true_loss(drive), drive.floats("loss_bound")
-    if np.isfinite(bound).any():
-        lines.append(series("its bound", stages, _running_mean(bound), color="ink", dashed=True))
-    if np.isfinite(loss).any():
-        lines.append(series("average loss", stages, _running_mean(loss), color="blend"))
-    note = "true maximal loss per stage, and what it cannot exceed, both averaged since the start; scaled units"
-    return [chart("Average loss under its bound", lines, x="stage", log=True, note=note)]
-
-
-def _shares(drive: StageTable) -> dict[str, Any]:
-    arms, lengths = drive.column("arm"), drive.column("steps")
-    edges = np.unique(np.linspace(0, len(drive), BLOCKS + 1).round().astype(np.int64))
-    middle = 0.5 * (edges[1:] + edges[:-1])
-    total = np.add.reduceat(lengths, edges[:-1])
-    lines = [
-        series(name, middle, np.add.reduceat(lengths * (arms == arm), edges[:-1]) / total, color=arm)
-        for arm, name in enumerate(drive.names)
-    ]
-    return chart("Who drove", lines, x="stage", kind="stack", unit="%", factor=100, low=0.0, high=100.0)
-
-
-def _theta(drive: StageTable, places: PoseTable) -> list[dict[str, Any]]:
-    names = [name for name in places.columns if name.startswith("theta_")]
-    if not names:
-        return []
-    looked = np.isfinite(places.columns[names[0]])
-    # rows of how an episode began are no steps
-    steps = np.cumsum(places.columns["step"] > 0)[looked]
-    lines: list[dict[str, Any]] = []
-    for name in sorted(names):
-        objective, feature = (int(word) for word in name.split("_")[1:])
-        word = f"{drive.objectives[objective]} · feature {feature + 1}"
-        lines.append(series(word, steps, places.columns[name][looked].astype(np.float64), color=f"c{len(lines)}"))
-    return [chart("What it learned, theta", lines, x="step", note="weight of each feature in each objective")]
+    count = len(columns[0])
+    kept = np.unique(np.linspace(0, count - 1, min(points, count)).round().astype(np.int64))
+    return [column[kept] for column in columns]
 
 
 def _short(value: float) -> float | None:
     return float(f"{value:.6g}") if np.isfinite(value) else None
+
+
+def loss_chart(prefix: str, lines: Sequence[tuple[ArrayLike, ArrayLike]], *, x: str, note: str) -> Chart:
+    """Chart the bound and the average loss, each as x and y; they may be orders of magnitude apart."""
+    (bound_x, bound), (loss_x, loss) = lines
+    both = [
+        series("its bound", bound_x, bound, color="ink", dashed=True),
+        series("average loss", loss_x, loss, color="blend"),
+    ]
+    return Chart(f"{prefix}Average loss and its bound", _known(both), x, log=True, note=note)
+
+
+def share_chart(prefix: str, x: ArrayLike, shares: dict[str, FloatArray], *, axis: str) -> Chart:
+    """Chart who drove: a share (n,) of the control steps for every controller."""
+    lines = [series(name, x, 100.0 * share, color=arm) for arm, (name, share) in enumerate(shares.items())]
+    return Chart(f"{prefix}Who drove", _known(lines), axis, "stack", unit="%", low=0.0, high=100.0)
+
+
+def theta_chart(prefix: str, x: ArrayLike, theta: FloatArray, *, objectives: Sequence[str], axis: str) -> Chart:
+    """Chart the learned weights (n, objectives, features)."""
+    lines = [
+        series(f"{name} · feature {i + 1}", x, theta[:, k, i], color=f"c{(k * theta.shape[2] + i) % 8}")
+        for k, name in enumerate(objectives)
+        for i in range(theta.shape[2])
+    ]
+    note = "weight of each feature in each objective"
+    return Chart(f"{prefix}Learned weights (theta)", _known(lines), axis, note=note)
+
+
+def _known(lines: Sequence[Series]) -> list[Series]:
+    return [line for line in lines if any(value is not None for value in line.y)]
+
+
+def blend_charts(run: BlendRun) -> list[Chart] | None:
+    """Chart return, cost, correct choices, loss and its bound, shares and theta, as far as they are known."""
+    stages = run.stages
+    if stages is None:
+        return None
+    number = np.arange(1, len(stages) + 1)
+    correct = 100.0 * _running_mean(stages.floats("correct"))
+    line = series("blended", number, correct, color="blend")
+    losses = [(number, _running_mean(values)) for values in (stages.floats("loss_bound"), true_loss(stages))]
+    note = "true maximal loss per stage and its upper bound, both averaged since the start; scaled units"
+    charts = [
+        *(_per_episode(run, quantity) for quantity in ("return", "cost")),
+        Chart("Correct choices", _known([line]), "stage", unit="%", low=0.0, high=100.0),
+        loss_chart("", losses, x="stage", note=note),
+        _shares(stages),
+        *_theta(run),
+    ]
+    return [chart for chart in charts if chart.series] or None
+
+
+def _per_episode(run: BlendRun, quantity: str) -> Chart:
+    alone = run.summary.get("alone") or {}
+    values: list[tuple[str, Color, list[float]]] = [
+        (f"{name} alone", arm, (alone.get(name) or {}).get(f"{quantity}s") or []) for arm, name in enumerate(run.names)
+    ]
+    values.append(("blended", "blend", run.summary.get(f"{quantity}s") or []))
+    lines = [series(name, np.arange(1, len(y) + 1), y, color=color) for name, color, y in values if y]
+    return Chart(quantity.capitalize(), lines, "episode", "dots", low=0.0 if quantity == "cost" else None)
+
+
+def _running_mean(values: FloatArray) -> FloatArray:
+    """Return the mean of the known values so far; NaN before the first one."""
+    known = np.isfinite(values)
+    count = np.cumsum(known)
+    return np.asarray(np.cumsum(np.where(known, values, 0.0)) / np.where(count > 0, count, np.nan))
+
+
+def _shares(stages: StageTable) -> Chart:
+    arms, lengths = stages.column("arm"), stages.column("steps")
+    edges = np.unique(np.linspace(0, len(stages), BLOCKS + 1).round().astype(np.int64))
+    total = np.add.reduceat(lengths, edges[:-1])
+    shares = {
+        name: np.add.reduceat(lengths * (arms == arm), edges[:-1]) / total for arm, name in enumerate(stages.names)
+    }
+    return share_chart("", 0.5 * (edges[1:] + edges[:-1]), shares, axis="stage")
+
+
+def _theta(run: BlendRun) -> list[Chart]:
+    if run.poses is None or "theta_0_0" not in run.poses.columns:
+        return []
+    columns = run.poses.columns
+    sampled: NDArray[np.bool_] = np.isfinite(columns["theta_0_0"])
+    objectives = range(len(run.objectives))
+    features = range(sum(name.startswith("theta_0_") for name in columns))
+    theta = np.array([[columns[f"theta_{k}_{i}"][sampled] for i in features] for k in objectives], np.float64)
+    # the initial state of an episode is not a step
+    steps = np.cumsum(columns["step"] > 0)[sampled]
+    return [theta_chart("", steps, np.moveaxis(theta, 2, 0), objectives=run.objectives, axis="step")]

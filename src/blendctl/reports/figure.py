@@ -1,4 +1,4 @@
-"""Draw the paper's figure: return, cost, correct choices and loss under its bound, a column per world."""
+"""Draw the paper's figure: return, cost, correct choices and loss with its bound, one column per world."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FloatArray = NDArray[np.float64]
 
 class _Style(NamedTuple):
     colour: str  # Okabe and Ito's
-    line: tuple[int, tuple[float, ...]] | Literal["-"]  # tells the roles apart in grey
+    line: tuple[int, tuple[float, ...]] | Literal["-"]  # distinguishes the roles in greyscale
     marker: str
     width: float
 
@@ -40,11 +40,11 @@ _ROWS = (
     ("cost", "average cost", ("performant", "safe", "blended")),
     ("correct_ratio", "correct choices", ("random", "blended")),
 )
-MARKS = 10  # markers along a curve, about: they tell the roles apart where dashes do not
+MARKS = 10  # approximate number of markers along a curve, for where dashes do not distinguish the roles
 
 
 class Curve(NamedTuple):
-    """A role's course, a value per data point."""
+    """A quantity of one role by data point."""
 
     point: FloatArray  # (points,) 0, 1, ...
     x: FloatArray  # (points,) interactions
@@ -55,7 +55,7 @@ class Curve(NamedTuple):
 
 
 def draw_reproduction(points: pa.Table, *, titles: Mapping[str, str] | None = None) -> Figure:
-    """Draw the table of data points that `blendctl reproduce` writes; `titles` stand above the columns."""
+    """Draw the table of data points that `blendctl reproduce` writes; `titles` are put above the columns."""
     from matplotlib.figure import Figure
 
     worlds = list(dict.fromkeys(points["world"].to_pylist()))
@@ -68,7 +68,7 @@ def draw_reproduction(points: pa.Table, *, titles: Mapping[str, str] | None = No
             for role in roles:
                 _draw(axes[row, column], curve(table, role, name), _STYLES[role], unit)
         _draw_loss(axes[3, column], table, unit)
-        axes[1, column].set_ylim(bottom=0.0)  # no cost is below it, whatever a standard deviation says
+        axes[1, column].set_ylim(bottom=0.0)  # costs are not negative, although mean - sd may be
         axes[2, column].axhline(0.5, color="#B0B0B0", linewidth=0.8, zorder=1)
         axes[0, column].set_title((titles or {}).get(world, world), fontsize=10)
         axes[3, column].set_xlabel(f"environment interactions{word}", fontsize=9)
@@ -86,19 +86,19 @@ def draw_reproduction(points: pa.Table, *, titles: Mapping[str, str] | None = No
 
 
 def _unit(table: pa.Table) -> tuple[float, str]:
-    """Choose what the horizontal axis counts in."""
+    """Choose the unit of the horizontal axis."""
     return (1e6, " (millions)") if pc.max(table["interactions"]).as_py() >= 1_000_000 else (1e3, " (thousands)")
 
 
 def curve(table: pa.Table, role: str, name: str) -> Curve:
-    """Collect a role's data points over all traces."""
+    """Collect the data points of a role over all traces."""
     rows = table.filter(pc.field("role") == role)
     mean_column = name if name in rows.column_names else f"{name}_mean"
     point, x = rows["data_point"].to_numpy(), rows["interactions"].to_numpy()
     mean = _floats(rows, mean_column)
     spread = {how: _floats(rows, f"{name}_{how}") if f"{name}_{how}" in rows.column_names else np.full(len(x), np.nan)
               for how in ("sd", "low", "high")}  # fmt: skip
-    found = []
+    rows_by_point = []
     for number in np.unique(point):
         here = (point == number) & np.isfinite(mean)
         if not here.any():
@@ -108,8 +108,8 @@ def curve(table: pa.Table, role: str, name: str) -> Curve:
         if len(values) > 1:
             low, high = mean_interval(values) or (np.nan, np.nan)
         deviation = np.sqrt(np.mean(deviations**2) + values.var())
-        found.append((number, x[here].mean(), values.mean(), deviation, low, high))
-    return Curve(*np.array(found, np.float64).reshape(-1, 6).T)
+        rows_by_point.append((number, x[here].mean(), values.mean(), deviation, low, high))
+    return Curve(*np.array(rows_by_point, np.float64).reshape(-1, 6).T)
 
 
 def _floats(table: pa.Table, name: str) -> FloatArray:
@@ -129,7 +129,7 @@ def _draw(axes: Axes, line: Curve, style: _Style, unit: float) -> None:
         linewidth=0,
     )
     axes.fill_between(x, line.low, line.high, color=style.colour, alpha=0.22, linewidth=0)
-    if len(x) == 1:  # a cloud needs a width
+    if len(x) == 1:  # a band has no width
         axes.errorbar(x, line.mean, yerr=line.deviation, color=style.colour, alpha=0.35, capsize=3)
     _line(axes, x, line.mean, style)
 
@@ -142,7 +142,7 @@ def _line(axes: Axes, x: FloatArray, y: FloatArray, style: _Style) -> None:
 
 
 def _draw_loss(axes: Axes, table: pa.Table, unit: float) -> None:
-    """Draw the average loss so far under its bound, on a logarithmic axis: they may be orders of magnitude apart."""
+    """Draw the average loss so far and its bound on a logarithmic axis: they may be orders of magnitude apart."""
     for role, column, style in (
         ("random", "max_loss_mean", _STYLES["random"]),
         ("blended", "max_loss_mean", _STYLES["blended"]),

@@ -1,45 +1,46 @@
-"""Put a page together: one HTML file with its style, its script and its data inside, and nothing from elsewhere."""
+"""Assemble a page: one HTML file that contains its style, its scripts and its data, and loads nothing else."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import html
+from collections.abc import Iterable
 from functools import cache
 from importlib import resources
-from typing import Any
 
 from blendctl.reports.binary_columns import as_script_text
+from blendctl.reports.page import Page, R
 
 __all__ = ["page_html"]
 
-# in the order in which they build on one another
-SCRIPTS = (
-    "basics", "episodes", "player", "world", "panel", "timeline", "charts", "sections", "live", "main",
-)  # fmt: skip
+# each builds on the ones before it; the scripts of the sections follow, then main
+SCRIPTS = ("basics", "charts", "episodes", "player", "world", "panel", "timeline", "live")
 
 
-def page_html(data: dict[str, Any]) -> str:
-    """Give the page; names and texts in `data` do no harm, whatever they hold."""
-    style, script = _source("style.css"), _script()
-    connect = "'self'" if data["kind"] == "live" else "'none'"
+def page_html(page: Page[R], run: R) -> str:
+    """Return the page of a run; names and texts in its data are safe, whatever they contain."""
+    data = page.data(run)
+    style, script = _source("style.css"), _script(part.script() for part in page.sections)
+    connect = "'self'" if page.kind == "live" else "'none'"
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
         f"connect-src {connect}; base-uri 'none'; form-action 'none'"
     )
-    parts = {
+    values = {
         "policy": html.escape(policy, quote=True).replace("&#x27;", "'"),
-        "title": html.escape(f"{data['title']} · blendctl"),
-        "verdict": html.escape(str(data["verdict"])),
+        "title": html.escape(f"{data.headline.title} · blendctl"),
+        "verdict": html.escape(data.headline.verdict),
         "style": style,
         "data": as_script_text(data),
         "script": script,
     }
-    pieces = _source("index.html").split("{{")
-    built = [pieces[0]]
-    for piece in pieces[1:]:  # one pass, so that nothing in the data is taken for a place to fill
+    first, *pieces = _source("index.html").split("{{")
+    built = [first]
+    # one pass, so that braces in the data are never filled in
+    for piece in pieces:
         name, _, rest = piece.partition("}}")
-        built += [parts[name], rest]
+        built += [values[name], rest]
     return "".join(built)
 
 
@@ -48,9 +49,8 @@ def _source(name: str) -> str:
     return resources.files("blendctl.reports").joinpath("page", name).read_text(encoding="utf-8")
 
 
-@cache
-def _script() -> str:
-    files = "\n".join(_source(f"{name}.js") for name in SCRIPTS)
+def _script(sections: Iterable[str]) -> str:
+    files = "\n".join([*(_source(f"{name}.js") for name in SCRIPTS), *sections, _source("main.js")])
     return f'"use strict";\n(() => {{\n{files}\n}})();\n'
 
 

@@ -1,6 +1,6 @@
-"""Show a drive on a local web page while it goes on: the page of the report, fed by server-sent events.
+"""Show a run on a local web page while it goes on: the page of a report, fed by server-sent events.
 
-The server listens on this machine only, answers nothing but the page and its events, and ends with the command.
+The server listens on the loopback interface only, serves only the page and its events, and ends with the command.
 """
 
 from __future__ import annotations
@@ -18,30 +18,32 @@ from blendctl.errors import InputError
 from blendctl.reports.binary_columns import as_script_text
 from blendctl.reports.html import page_html
 from blendctl.reports.live_rows import LiveRows
+from blendctl.reports.page import Page, Section
+from blendctl.reports.page_data import Headline, Replay
 
 __all__ = ["LiveView"]
 
 HOST = "127.0.0.1"
 EVERY = 0.1  # s between two messages
-PATIENCE = 5.0  # s without a message after which a line keeps the connection open
-LONGEST = 30_000_000  # characters that are kept for pages that come late
-LAST_WORDS = 2.0  # s for which pages that are open may still fetch the end
+KEEP_ALIVE = 5.0  # s without a message until a comment keeps the connection open
+LONGEST = 30_000_000  # characters of messages that are kept for pages that connect late
+GRACE = 2.0  # s for open pages to fetch the last messages
 
 
 class LiveView:
-    """A page on loopback that shows whatever drive it is told to follow."""
+    """Serve a page on loopback that shows the run that it follows."""
 
     def __init__(self, world: str, names: list[str], *, objectives: list[str], port: int = 0) -> None:
         self.world, self.names, self.objectives = world, names, objectives
         self.scenery: dict[str, Any] | None = None
-        self._story: list[str] = []  # the messages so far, for pages that come late
-        self._forgotten = 0  # messages that stood before them
-        self._began = 0  # the message with which the present episode began
-        self._present = ("", -1)  # drive and episode
-        self._news = threading.Condition()
+        self._messages: list[str] = []  # for pages that connect late
+        self._dropped = 0  # messages before them
+        self._episode_at = 0  # number of the first message of the current episode
+        self._episode = ("", -1)  # title of the run, and episode
+        self._changed = threading.Condition()
         self._over = False
         self._readers = 0
-        self._tracker: PoseRecorder | None = None
+        self._poses: PoseRecorder | None = None
         self._rows = LiveRows([], "")
         self._sent = 0.0
         try:
@@ -53,15 +55,15 @@ class LiveView:
 
     @property
     def url(self) -> str:
-        """The address of the page."""
+        """Address of the page."""
         return f"http://{HOST}:{self._server.server_address[1]}/"
 
-    def follow(self, title: str, tracker: PoseRecorder) -> Callable[[Record], None]:
-        """Follow a drive; give what must be called with each of its records."""
-        self._tracker, self.scenery = tracker, tracker.scenery
+    def follow(self, title: str, poses: PoseRecorder) -> Callable[[Record], None]:
+        """Follow a run; return the function to call with each of its records."""
+        self._poses, self.scenery = poses, poses.scenery
         self._rows = LiveRows(self.objectives, title)
-        words = "The blend drives." if title == "blended" else f"Now {title}, to compare with."
-        self._tell("lead", {"verdict": words, "scenery": self.scenery})
+        verdict = "The blend is driving." if title == "blended" else f"Driving now, for comparison: {title}."
+        self._send("headline", {"verdict": verdict, "scenery": self.scenery})
 
         def publish(record: Record) -> None:
             self._rows.add(record)
@@ -71,29 +73,27 @@ class LiveView:
         return publish
 
     def catch_up(self) -> None:
-        """Send what has come since the last message."""
+        """Send what happened since the last message."""
         self._sent = time.perf_counter()
-        if self._tracker is None:
+        if self._poses is None:
             return
-        for rows in self._rows.take(self._tracker.fresh()):
-            if (rows["drive"], rows["episode"]) != self._present:
-                self._present, self._began = (
-                    (rows["drive"], rows["episode"]),
-                    self._forgotten + len(self._story),
-                )
-                self._forget()
-            self._tell("rows", rows)
+        for rows in self._rows.take(self._poses.fresh()):
+            episode = (rows["drive"], rows["episode"])
+            if episode != self._episode:
+                self._episode, self._episode_at = episode, self._dropped + len(self._messages)
+                self._drop_old_messages()
+            self._send("rows", rows)
 
     def close(self) -> None:
-        """Say that it is over, let open pages fetch that, and stop; closing twice is allowed."""
+        """Send the end, wait until open pages have fetched it, and stop; closing twice is allowed."""
         if self._over:
             return
         self.catch_up()
-        self._tell("end", {"verdict": "The drive is over; this page keeps what it has seen.", "banner": []})
-        with self._news:
+        self._send("end", {"verdict": "The run has ended. This page keeps what it has received."})
+        with self._changed:
             self._over = True
-            self._news.notify_all()
-        deadline = time.monotonic() + LAST_WORDS
+            self._changed.notify_all()
+        deadline = time.monotonic() + GRACE
         while self._readers and time.monotonic() < deadline:
             time.sleep(0.02)
         self._server.shutdown()
@@ -101,42 +101,47 @@ class LiveView:
         self._thread.join()
 
     def page(self) -> bytes:
-        """Give the page as it is served: without data, which comes by events."""
-        data = {
-            "kind": "live", "title": self.world, "verdict": "The drive is about to begin.", "banner": [],
-            "names": self.names, "objectives": self.objectives, "table": [], "scenery": self.scenery,
-            "episodes": [], "columns": {}, "blob": "", "moments": [], "charts": [], "cautions": [],
-            "provenance": None,
-        }  # fmt: skip
-        return page_html(data).encode()
+        """Return the page without episodes, which arrive as events."""
+        return page_html(LIVE_PAGE, self).encode()
 
-    def _tell(self, event: str, data: Any) -> None:
+    def _send(self, event: str, data: Any) -> None:
         message = f"event: {event}\ndata: {as_script_text(data)}\n\n"
-        with self._news:
-            self._story.append(message)
-            self._news.notify_all()
+        with self._changed:
+            self._messages.append(message)
+            self._changed.notify_all()
 
-    def _forget(self) -> None:
-        """Keep a long drive from filling the memory: pages that come late see it from the present episode on."""
-        with self._news:
-            if sum(len(message) for message in self._story) > LONGEST:
-                old = self._began - self._forgotten
-                self._story = self._story[old:]
-                self._forgotten += old
+    def _drop_old_messages(self) -> None:
+        """Bound the memory of a long run: pages that connect late see it from the current episode on."""
+        with self._changed:
+            if sum(len(message) for message in self._messages) > LONGEST:
+                old = self._episode_at - self._dropped
+                self._messages = self._messages[old:]
+                self._dropped += old
 
-    def listen(self, heard: int) -> tuple[list[tuple[int, str]], bool]:
-        """Wait for messages after number `heard`; give them with their numbers, and whether there will be no more."""
-        with self._news:
-            if self._forgotten + len(self._story) <= heard and not self._over:
-                self._news.wait(PATIENCE)
-            first = max(heard, self._forgotten)
-            found = list(enumerate(self._story[first - self._forgotten :], start=first + 1))
-            return found, self._over
+    def listen(self, after: int) -> tuple[list[tuple[int, str]], bool]:
+        """Wait for messages after a number; return them with their numbers, and whether they are the last."""
+        with self._changed:
+            if self._dropped + len(self._messages) <= after and not self._over:
+                self._changed.wait(KEEP_ALIVE)
+            first = max(after, self._dropped)
+            return list(enumerate(self._messages[first - self._dropped :], start=first + 1)), self._over
 
-    def count_reader(self, more: int) -> None:
+    def count_reader(self, change: int) -> None:
         """Count the pages that listen."""
-        with self._news:
-            self._readers += more
+        with self._changed:
+            self._readers += change
+
+
+def _headline(view: LiveView) -> Headline:
+    return Headline(view.world, "The run has not started yet.")
+
+
+def _replay(view: LiveView) -> Replay:
+    return Replay(view.scenery)
+
+
+SECTIONS: tuple[Section[LiveView], ...] = (Section("replay", "Replay", _replay),)
+LIVE_PAGE = Page("live", _headline, SECTIONS)
 
 
 class _Server(ThreadingHTTPServer):
@@ -148,7 +153,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A page that was closed is no news."""
+        """Ignore errors: a reader closed its page."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -156,7 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        """Answer with the page or its events; a page from elsewhere may not ask."""
+        """Send the page or its events; refuse requests from pages of other hosts."""
         port = self.server.server_address[1]
         if self.headers.get("Host") not in (f"{HOST}:{port}", f"localhost:{port}"):
             self.send_error(HTTPStatus.FORBIDDEN)
@@ -171,17 +176,16 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.NOT_FOUND)
 
     def _stream(self) -> None:
-        told = self.headers.get("Last-Event-ID") or ""
-        view, heard, over = self.server.view, int(told) if told.isdecimal() else 0, False
+        last_id = self.headers.get("Last-Event-ID") or ""
+        view, last, over = self.server.view, int(last_id) if last_id.isdecimal() else 0, False
         view.count_reader(1)
         try:
             while not over:
-                messages, over = view.listen(heard)
-                for number, message in messages:
-                    self.wfile.write(f"id: {number}\n{message}".encode())
-                    heard = number
+                messages, over = view.listen(last)
+                for last, message in messages:
+                    self.wfile.write(f"id: {last}\n{message}".encode())
                 if not messages:
-                    self.wfile.write(b": still here\n\n")
+                    self.wfile.write(b": keep-alive\n\n")
                 self.wfile.flush()
         finally:
             view.count_reader(-1)
@@ -189,10 +193,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _head(self, kind: str, more: dict[str, str]) -> None:
         self.send_response(HTTPStatus.OK)
-        told = {"Content-Type": kind, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"} | more
-        for name, value in told.items():
+        headers = {"Content-Type": kind, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"} | more
+        for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Keep the terminal for the drive."""
+        """Print nothing: the terminal shows the run."""

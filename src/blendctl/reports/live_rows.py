@@ -1,4 +1,4 @@
-"""Turn records and poses into messages for a live page, as they come."""
+"""Turn records and poses into messages for a live page."""
 
 from __future__ import annotations
 
@@ -8,49 +8,48 @@ import numpy as np
 
 from blendctl.blender import Record
 from blendctl.envs.pose_recorder import PoseRows
+from blendctl.reports.replay import NOT_POSES
 
 __all__ = ["LiveRows"]
 
-NOT_POSES = ("episode", "step", "reward", "cost")
-
 
 class LiveRows:
-    """What one drive has brought since the last message, by episode."""
+    """Collect records of one run until the next message, by episode."""
 
     def __init__(self, objectives: list[str], title: str) -> None:
         self.objectives, self.title = objectives, title
         self._records: dict[int, list[Record]] = {}
-        self._first: dict[int, int] = {}  # by episode: how many steps the drive had made before it
+        self._first: dict[int, int] = {}  # by episode: steps of the run before it
 
     def add(self, record: Record) -> None:
-        """Take a record that will not change any more."""
+        """Add a record, which must not change any more."""
         self._first.setdefault(record.episode, record.step - 1)
         self._records.setdefault(record.episode, []).append(record)
 
-    def take(self, tracks: list[PoseRows]) -> list[dict[str, Any]]:
-        """Give a message per episode of which something is new, the earliest first."""
+    def take(self, poses: list[PoseRows]) -> list[dict[str, Any]]:
+        """Return a message per episode with new records or poses, the earliest first."""
         records, self._records = self._records, {}
-        episodes = sorted({track.episode for track in tracks} | set(records))
+        episodes = sorted({rows.episode for rows in poses} | set(records))
         return [
-            self._message(episode, records.get(episode, []), [t for t in tracks if t.episode == episode])
+            self._message(episode, records.get(episode, []), [rows for rows in poses if rows.episode == episode])
             for episode in episodes
         ]
 
-    def _message(self, episode: int, records: list[Record], tracks: list[PoseRows]) -> dict[str, Any]:
-        poses: dict[str, list[float]] = {}
-        for track in tracks:
-            for name, values in track.columns.items():
+    def _message(self, episode: int, records: list[Record], poses: list[PoseRows]) -> dict[str, Any]:
+        columns: dict[str, list[float]] = {}
+        for rows in poses:
+            for name, values in rows.columns.items():
                 if name not in NOT_POSES and not name.startswith("theta_"):
-                    poses.setdefault(name, []).extend(round(float(value), 4) for value in values)
+                    columns.setdefault(name, []).extend(round(float(value), 4) for value in values)
         rewards, costs = [], []
-        for record in records:  # a stage's sum stands at its last step
+        for record in records:  # the sum of a stage counts at its last step
             rewards += [0.0] * (record.steps - 1) + [record.reward]
             costs += [0.0] * (record.steps - 1) + [record.cost]
         return {
             "drive": self.title,
             "episode": episode,
-            "layout": tracks[0].layout if tracks else [],
-            "poses": poses,
+            "layout": poses[0].layout if poses else [],
+            "poses": columns,
             "rewards": rewards,
             "costs": costs,
             "stages": self._stages(records, self._first.get(episode, 0)),

@@ -1,25 +1,25 @@
-"""Find what a reader of a report should be warned of."""
+"""Warn the reader of a page of what limits its results."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from blendctl.blender.record import SAFE_ACTION
-from blendctl.reports.run_data import StageTable
+from blendctl.reports.blend_run import BlendRun
+from blendctl.reports.run_data import FloatArray, StageTable
 
-__all__ = ["cautions_of", "explained_share", "explained_by_context"]
+__all__ = ["blend_warnings", "explained_by_context", "explained_share", "few_episodes", "low_context", "too_long"]
 
-LOW = 0.3  # of the variance; below it the context says little
-FEW = 5  # episodes; fewer give intervals that say little
-
-FloatArray = NDArray[np.float64]
+LOW = 0.3  # share of the variance; a context that explains less predicts little
+FEW = 5  # episodes; fewer have wide intervals
 
 
 def explained_share(features: FloatArray, target: FloatArray) -> float | None:
-    """Tell which share of a target's variance (n,) a linear model of features (n, d) explains; None without variance.
+    """Return the share of a target's variance (n,) that a linear model of features (n, d) explains.
+
+    None if the target does not vary.
 
     >>> psi = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 1.0]])
     >>> round(explained_share(psi, psi @ [1.0, -2.0]), 6)
@@ -36,79 +36,76 @@ def explained_share(features: FloatArray, target: FloatArray) -> float | None:
     return max(0.0, 1.0 - float(((target - features @ theta) ** 2).sum()) / spread)
 
 
-def explained_by_context(drive: StageTable) -> dict[str, float | None]:
-    """Give for each objective how much of it the context of whoever drove explains, in this drive."""
-    arms = drive.column("arm")
+def explained_by_context(stages: StageTable) -> dict[str, float | None]:
+    """Return for each objective the share that the context of the active controller explains in this run."""
+    arms = stages.column("arm")
     driven = arms >= 0
-    psi = drive.by_arm_and_feature("psi")  # (n, arms, d)
-    mine = np.take_along_axis(psi[driven], arms[driven][:, None, None].astype(np.int64), axis=1)[:, 0]
-    columns = drive.header["objective_columns"]
+    psi = stages.by_arm_and_feature("psi")  # (n, arms, d)
+    chosen = np.take_along_axis(psi[driven], arms[driven][:, None, None].astype(np.int64), axis=1)[:, 0]
+    columns = stages.header["objective_columns"]
     return {
-        name: explained_share(mine, drive.floats(f"feedback_{column}")[driven])
-        for name, column in zip(drive.objectives, columns, strict=True)
+        name: explained_share(chosen, stages.floats(f"feedback_{column}")[driven])
+        for name, column in zip(stages.objectives, columns, strict=True)
     }
 
 
-def cautions_of(told: dict[str, Any], drive: StageTable | None, cards: dict[str, Any]) -> list[str]:
-    """List the warnings, the weightiest first."""
-    found: list[str] = []
-    if drive is not None and len(drive) > 1:
-        found += _of_context(drive)
-        found += _of_drivers(drive)
-    found += [f"{name} failed {count} times and was benched." for name, count in _failures(told)]
-    found += _of_cards(cards)
-    rescaled = told.get("rescaled_features") or 0
-    if rescaled:
-        found.append(
-            f"{rescaled} feature vectors were longer than the learner’s bound and were shortened to it; "
-            "the bound on the loss assumes that they fit."
-        )
-    options = told.get("options") or {}
-    if options.get("context") == "previous":
-        found.append(
-            "Decisions were made from the context of the step before, as the paper prints; the bound on "
-            "the loss is meant for the current one."
-        )
-    if 0 < told.get("episodes", 0) < FEW:
-        found.append(f"Only {told['episodes']} episodes: the intervals are wide, or missing.")
-    return found
+def low_context(share: float | None, what: str, *, subject: str = "The context") -> list[str]:
+    """Warn if a context explains little of an objective."""
+    if share is None or share >= LOW:
+        return []
+    return [f"{subject} explains {100 * max(share, 0.0):.0f}% of the {what}; do not expect the blend to help."]
 
 
-def _of_context(drive: StageTable) -> list[str]:
-    found = []
-    for name, share in explained_by_context(drive).items():
+def few_episodes(episodes: int, where: str = "") -> list[str]:
+    """Warn if there are few episodes."""
+    return [f"Only {episodes} episodes{where}: the confidence intervals are wide or missing."] if episodes < FEW else []
+
+
+def too_long(rescaled: float) -> list[str]:
+    """Warn of feature vectors that were rescaled."""
+    if not rescaled:
+        return []
+    return [
+        f"{rescaled:,.0f} feature vectors were longer than the learner assumes and were rescaled; "
+        "the bound on the loss does not account for this."
+    ]
+
+
+def blend_warnings(run: BlendRun) -> list[str] | None:
+    """List the warnings, the most important first."""
+    summary, stages = run.summary, run.stages
+    warnings = _of_stages(stages) if stages is not None and len(stages) > 1 else []
+    failures = summary.get("failures") or {}
+    warnings += [f"{name} failed {count} times and was benched." for name, count in failures.items() if count]
+    for name, card in (run.folder.about.get("cards") or {}).items():
+        rows: list[dict[str, Any]] = ((card or {}).get("context") or {}).get("r2") or [{}]
+        subject = f"According to its card, the context of {name}"
+        warnings += low_context(rows[0].get("cost_blending"), "cost", subject=subject)
+    warnings += too_long(summary.get("rescaled_features") or 0)
+    if (summary.get("options") or {}).get("context") == "previous":
+        warnings.append(
+            "Decisions used the context of the previous step, as printed in the paper; the bound on the loss holds "
+            "for the current context."
+        )
+    if summary.get("episodes"):
+        warnings += few_episodes(summary["episodes"])
+    return warnings or None
+
+
+def _of_stages(stages: StageTable) -> list[str]:
+    warnings = []
+    for name, share in explained_by_context(stages).items():
         word = name.removeprefix("-")
-        if share is None:
-            if name.startswith("-"):
-                found.append(f"No {word} came in this drive: nothing can be said about how well it is foreseen.")
-        elif share < LOW:
-            found.append(f"The context explains {100 * share:.0f}% of the {word}; do not expect the blend to help.")
-    return found
-
-
-def _of_drivers(drive: StageTable) -> list[str]:
-    found = []
-    idle = int((drive.column("arm") == SAFE_ACTION).sum())
+        if share is None and name.startswith("-"):
+            warnings.append(f"No {word} occurred in this run, so how well the context predicts it is unknown.")
+        warnings += low_context(share, word)
+    idle = int((stages.column("arm") == SAFE_ACTION).sum())
     if idle:
-        found.append(f"In {idle} stages no controller was fit to drive; the declared safe action was taken.")
-    rescued = sum(cause in ("fallback", "no context", "no decision") for cause in drive.table["cause"].to_pylist())
+        warnings.append(f"In {idle} stages no controller was available; the declared safe action was used.")
+    causes = stages.table["cause"].to_pylist()
+    rescued = sum(cause in ("fallback", "no context", "no decision") for cause in causes)
     if rescued:
-        found.append(f"In {rescued} stages the driver failed or nothing could be decided, and another took over.")
-    return found
-
-
-def _failures(told: dict[str, Any]) -> list[tuple[str, int]]:
-    return [(name, count) for name, count in (told.get("failures") or {}).items() if count]
-
-
-def _of_cards(cards: dict[str, Any]) -> list[str]:
-    found = []
-    for name, card in cards.items():
-        rows = ((card or {}).get("context") or {}).get("r2") or []
-        if rows and rows[0].get("cost_blending", 1.0) < LOW:
-            share = max(0.0, 100 * rows[0]["cost_blending"])
-            found.append(
-                f"By its card, the context of {name} explains {share:.0f}% of the cost; "
-                "do not expect the blend to help."
-            )
-    return found
+        warnings.append(
+            f"In {rescued} stages the active controller failed or no decision was possible; another one took over."
+        )
+    return warnings

@@ -1,167 +1,202 @@
-"""Collect what a replay shows of each episode: every stage, every pose, and why."""
+"""Collect what a replay shows of each episode: stages, poses, reasons; and its costliest moments."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blendctl.reports.binary_columns import Packer
+from blendctl.reports.page import Run
+from blendctl.reports.page_data import Episode, Moment, Replay
 from blendctl.reports.run_data import PoseTable, StageTable
 
-__all__ = ["pack_replay", "costliest_moments", "episode_sums"]
+__all__ = ["EpisodeSums", "Recording", "RecordedRun", "episode_sums", "moments", "replay"]
 
-BITS = 12  # of mantissa: four digits, which is what the page shows
+BITS = 12  # of the mantissa: four digits, as many as the page shows
 GAP = 10  # steps without cost that end a moment
 MOMENTS = 12
-RAW = ("episode", "step", "reward", "cost")  # of a track, that are packed otherwise or not at all
+NOT_POSES = ("episode", "step", "reward", "cost")  # columns of a track that are packed otherwise or not at all
 
+FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-def episode_sums(drive: StageTable) -> list[dict[str, Any]]:
-    """Give number, steps, return and cost of every episode of a drive."""
-    episodes = drive.column("episode")
-    rewards, costs, steps = drive.floats("reward"), drive.floats("cost"), drive.column("steps")
-    ended = drive.column("ended")
+@dataclass(frozen=True)
+class EpisodeSums:
+    """One episode of a record in numbers."""
+
+    number: int
+    steps: int
+    total_return: float
+    cost: float
+    complete: bool
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Recorded episodes to replay."""
+
+    stages: StageTable
+    poses: PoseTable | None
+    episodes: list[EpisodeSums]  # those that are shown
+    seed: int | None  # of episode 0
+    note: str = ""
+
+
+class RecordedRun(Run, Protocol):
+    """A run with episodes to replay."""
+
+    @property
+    def recording(self) -> Recording | None:
+        """Return the episodes; None if nothing was recorded."""
+
+
+def episode_sums(stages: StageTable) -> list[EpisodeSums]:
+    """Add up every episode of a record."""
+    episodes = stages.column("episode")
+    rewards, costs, steps = stages.floats("reward"), stages.floats("cost"), stages.column("steps")
+    ended = stages.column("ended")
     sums = []
     for episode in np.unique(episodes):
-        rows = np.flatnonzero(episodes == episode)
-        sums.append(
-            {
-                "number": int(episode),
-                "steps": int(steps[rows].sum()),
-                "return": float(rewards[rows].sum()),
-                "cost": float(costs[rows].sum()),
-                "complete": bool(ended[rows].any()),
-            }
-        )
+        rows = episodes == episode
+        totals = int(steps[rows].sum()), float(rewards[rows].sum()), float(costs[rows].sum())
+        sums.append(EpisodeSums(int(episode), *totals, complete=bool(ended[rows].any())))
     return sums
 
 
-def pack_replay(
-    drive: StageTable, places: PoseTable | None, packer: Packer, *, sums: list[dict[str, Any]], seed: int | None
-) -> list[dict[str, Any]]:
-    """Pack the episodes of `sums`; give what the page must know of each, in their order."""
-    described: list[dict[str, Any]] = []
-    episodes = drive.column("episode")
-    kept_rows: list[IntArray] = []
-    kept_places: list[IntArray] = []
-    starts: list[IntArray] = []
-    rewards, costs = [], []
-    stages = steps_so_far = poses = 0
-    for told in sums:
-        rows = np.flatnonzero(episodes == told["number"])
-        lengths = drive.column("steps")[rows]
-        begins = np.cumsum(lengths) - lengths + 1  # step of the episode at which a stage begins
-        total = int(lengths.sum())
-        seen = _rows_of(places, told["number"])
-        has_map = len(seen) > 1 and places is not None and places.scenery is not None
-        if len(seen) > 1:
-            total = min(total, len(seen) - 1)
-            assert places is not None
-            seen = seen[: total + 1]
-            rewards.append(places.columns["reward"][seen[1:]])
-            costs.append(places.columns["cost"][seen[1:]])
-        else:
-            rewards.append(_at_the_end(drive.floats("reward")[rows], lengths))
-            costs.append(_at_the_end(drive.floats("cost")[rows], lengths))
-        within = begins <= total
-        rows, begins = rows[within], begins[within]
-        described.append(
-            told
-            | {
-                "seed": None if seed is None else seed + told["number"],
-                "steps": total,
-                "stages": len(rows),
-                "stage_at": stages,
-                "step_at": steps_so_far,
-                "pose_at": poses if has_map else None,
-                "layout": places.layouts.get(told["number"], []) if places is not None and has_map else [],
-            }
+def replay(run: RecordedRun) -> Replay | None:
+    """Pack the episodes of the recording."""
+    recording = run.recording
+    if recording is None or not recording.episodes:
+        return None
+    stages, poses, packer = recording.stages, recording.poses, Packer()
+    cuts = [_cut(stages, poses, episode.number) for episode in recording.episodes]
+    rows = np.concatenate([cut.rows for cut in cuts])
+    _pack_stages(stages, rows, np.concatenate([cut.starts for cut in cuts]), packer)
+    packer.add("reward", np.concatenate([cut.rewards for cut in cuts]), "f")
+    packer.add("cost", np.concatenate([cut.costs for cut in cuts]), "f")
+    if poses is not None and any(len(cut.pose_rows) for cut in cuts):
+        _pack_poses(poses, np.concatenate([cut.pose_rows for cut in cuts]), packer)
+    stage_at, step_at, pose_at = (
+        np.cumsum([0, *counts]).tolist()
+        for counts in zip(*((len(cut.rows), len(cut.rewards), len(cut.pose_rows)) for cut in cuts), strict=True)
+    )
+    episodes = [
+        Episode(
+            number=sums.number,
+            seed=None if recording.seed is None else recording.seed + sums.number,
+            steps=len(cut.rewards),
+            stages=len(cut.rows),
+            complete=sums.complete,
+            stage_at=stage_at[i],
+            step_at=step_at[i],
+            pose_at=pose_at[i] if len(cut.pose_rows) else None,
+            layout=poses.layouts.get(sums.number, []) if poses is not None and len(cut.pose_rows) else [],
         )
-        kept_rows.append(rows)
-        starts.append(begins)
-        if has_map:
-            kept_places.append(seen)
-            poses += len(seen)
-        stages, steps_so_far = stages + len(rows), steps_so_far + total
-    if described:
-        _pack_stages(drive, np.concatenate(kept_rows), np.concatenate(starts), packer)
-        packer.add("reward", np.concatenate(rewards), "f")
-        packer.add("cost", np.concatenate(costs), "f")
-    if kept_places and places is not None:
-        _pack_places(places, np.concatenate(kept_places), packer)
-    return described
+        for i, (sums, cut) in enumerate(zip(recording.episodes, cuts, strict=True))
+    ]
+    scenery = None if poses is None else poses.scenery
+    return Replay(scenery, episodes, packer.directory, packer.text(), recording.note)
 
 
-def _rows_of(places: PoseTable | None, episode: int) -> IntArray:
-    if places is None:
+@dataclass(frozen=True)
+class _Cut:
+    """The rows of one episode."""
+
+    rows: IntArray  # (stages,) of the record
+    starts: IntArray  # (stages,) step at which each begins, from 1
+    rewards: FloatArray  # (steps,)
+    costs: FloatArray  # (steps,)
+    pose_rows: IntArray  # (steps + 1,) of the track, empty if the world cannot be drawn
+
+
+def _cut(stages: StageTable, poses: PoseTable | None, episode: int) -> _Cut:
+    rows = np.flatnonzero(stages.column("episode") == episode)
+    lengths = stages.column("steps")[rows]
+    starts = np.cumsum(lengths) - lengths + 1
+    total = int(lengths.sum())
+    pose_rows = _pose_rows(poses, episode)[: total + 1]
+    if poses is None or len(pose_rows) < 2:
+        rewards, costs = (_at_last_step(stages.floats(name)[rows], lengths) for name in ("reward", "cost"))
+        return _Cut(rows, starts, rewards, costs, pose_rows[:0])
+    rewards, costs = (poses.columns[name][pose_rows[1:]] for name in ("reward", "cost"))
+    within = starts < len(pose_rows)
+    shown = pose_rows if poses.scenery is not None else pose_rows[:0]
+    return _Cut(rows[within], starts[within], rewards, costs, shown)
+
+
+def _pose_rows(poses: PoseTable | None, episode: int) -> IntArray:
+    """Return the rows of an episode up to the first gap, which a damaged file leaves."""
+    if poses is None:
         return np.zeros(0, np.int64)
-    rows = np.flatnonzero(places.columns["episode"] == episode)
-    in_order = places.columns["step"][rows] == np.arange(len(rows))  # a damaged file leaves a hole
+    rows = np.flatnonzero(poses.columns["episode"] == episode)
+    in_order = poses.columns["step"][rows] == np.arange(len(rows))
     return rows if in_order.all() else rows[: int(in_order.argmin())]
 
 
-def _at_the_end(values: NDArray[np.float64], lengths: NDArray[Any]) -> NDArray[np.float64]:
+def _at_last_step(values: FloatArray, lengths: NDArray[Any]) -> FloatArray:
     """Put the sum of each stage at its last step."""
     out = np.zeros(int(lengths.sum()))
     out[np.cumsum(lengths) - 1] = values
     return out
 
 
-def _pack_stages(drive: StageTable, rows: IntArray, starts: IntArray, packer: Packer) -> None:
+def _pack_stages(stages: StageTable, rows: IntArray, starts: IntArray, packer: Packer) -> None:
     packer.add("start", starts, "i")
-    packer.add("arm", drive.column("arm")[rows], "b")
-    correct = [-1 if value is None else int(value) for value in drive.table["correct"].to_pylist()]
+    packer.add("arm", stages.column("arm")[rows], "b")
+    correct = [-1 if value is None else int(value) for value in stages.table["correct"].to_pylist()]
     packer.add("correct", np.array(correct)[rows], "b")
-    packer.add("bound", drive.floats("loss_bound")[rows], "f", bits=BITS)
-    loss = drive.by_arm("loss")[rows]
-    estimate = (drive.by_arm_and_objective("estimate") * drive.scales)[rows]
-    best = (drive.by_arm_and_objective("ucb") * drive.scales)[rows]
-    for arm in range(len(drive.names)):
+    packer.add("bound", stages.floats("loss_bound")[rows], "f", bits=BITS)
+    loss = stages.by_arm("loss")[rows]
+    estimate = (stages.by_arm_and_objective("estimate") * stages.scales)[rows]
+    ucb = (stages.by_arm_and_objective("ucb") * stages.scales)[rows]
+    for arm in range(len(stages.names)):
         packer.add(f"loss_{arm}", loss[:, arm], "f", bits=BITS)
-        for goal in range(len(drive.objectives)):
+        for goal in range(len(stages.objectives)):
             packer.add(f"estimate_{arm}_{goal}", estimate[:, arm, goal], "f", bits=BITS)
-            packer.add(f"ucb_{arm}_{goal}", best[:, arm, goal], "f", bits=BITS)
-    packer.add_texts("reason", drive.reasons(rows))
-    packer.add_texts("event", ["" if event is None else event for event in drive.table["event"].take(rows).to_pylist()])
+            packer.add(f"ucb_{arm}_{goal}", ucb[:, arm, goal], "f", bits=BITS)
+    packer.add_texts("reason", stages.reasons(rows))
+    packer.add_texts("event", [event or "" for event in stages.table["event"].take(rows).to_pylist()])
 
 
-def _pack_places(places: PoseTable, rows: IntArray, packer: Packer) -> None:
-    for name, values in places.columns.items():
-        if name in RAW or name.startswith("theta_"):
+def _pack_poses(poses: PoseTable, rows: IntArray, packer: Packer) -> None:
+    for name, values in poses.columns.items():
+        if name in NOT_POSES or name.startswith("theta_"):
             continue
         if name == "button":
             packer.add(name, values[rows], "b")
-        else:  # to the millimetre, and a thousandth of a radian
+        else:  # to a millimetre and a milliradian
             packer.add(name, np.round(values[rows].astype(np.float64) * 1024.0) / 1024.0, "f")
 
 
-def costliest_moments(drive: StageTable, sums: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Find stretches that cost, with no more than ten free steps inside; the costliest first."""
-    found: list[dict[str, Any]] = []
-    episodes, costs, lengths = drive.column("episode"), drive.floats("cost"), drive.column("steps")
-    arms = drive.column("arm")
-    for told in sums:
-        rows = np.flatnonzero(episodes == told["number"])
+def moments(run: RecordedRun) -> list[Moment] | None:
+    """Find stretches with costs, at most ten free steps inside; the costliest first."""
+    recording = run.recording
+    if recording is None:
+        return None
+    stages = recording.stages
+    episodes, costs, lengths = stages.column("episode"), stages.floats("cost"), stages.column("steps")
+    arms = stages.column("arm")
+    moments = []
+    for sums in recording.episodes:
+        rows = np.flatnonzero(episodes == sums.number)
         last = np.cumsum(lengths[rows])  # step at which a stage ends
         costly = np.flatnonzero(costs[rows] > 0)
-        if not len(costly):
-            continue
-        for part in np.split(costly, np.flatnonzero(np.diff(last[costly]) > GAP) + 1):
-            driven = arms[rows[part]]
-            arm = int(np.bincount(driven[driven >= 0], minlength=1).argmax()) if (driven >= 0).any() else -1
-            found.append(
-                {
-                    "episode": told["number"],
-                    "step": int(last[part[0]] - lengths[rows[part[0]]] + 1),
-                    "until": int(last[part[-1]]),
-                    "cost": float(costs[rows[part]].sum()),
-                    "arm": arm,
-                    "share": float((driven == arm).mean()),
-                }
+        for part in np.split(costly, np.flatnonzero(np.diff(last[costly]) > GAP) + 1) if len(costly) else ():
+            drivers = arms[rows[part]]
+            arm = int(np.bincount(drivers[drivers >= 0], minlength=1).argmax()) if (drivers >= 0).any() else -1
+            moments.append(
+                Moment(
+                    episode=sums.number,
+                    step=int(last[part[0]] - lengths[rows[part[0]]] + 1),
+                    until=int(last[part[-1]]),
+                    cost=float(costs[rows[part]].sum()),
+                    arm=arm,
+                    share=float((drivers == arm).mean()),
+                )
             )
-    found.sort(key=lambda moment: -moment["cost"])
-    return found[:MOMENTS]
+    moments.sort(key=lambda moment: -moment.cost)
+    return moments[:MOMENTS] or None

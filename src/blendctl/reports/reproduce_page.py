@@ -1,270 +1,195 @@
-"""Collect everything that the page of a reproduction shows, as JSON data."""
+"""The page of a reproduction: its headline, and its sections from top to bottom."""
 
 from __future__ import annotations
 
 import base64
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blendctl.experiments.rerun import rerun_episodes
-from blendctl.experiments.tables import EPISODES, POINTS
-from blendctl.experiments.verdict import in_words, known_mean, verdict
-from blendctl.reports.binary_columns import Packer
-from blendctl.reports.charts import chart, series
-from blendctl.reports.figure import Curve, curve
-from blendctl.reports.page_warnings import FEW, LOW
-from blendctl.reports.replay import costliest_moments, episode_sums, pack_replay
-from blendctl.reports.run_data import read_poses, read_stages
-from blendctl.reports.run_dir import Folder
-from blendctl.table_parts import read_table
+from blendctl.experiments.verdict import in_words, known_mean
+from blendctl.reports.charts import loss_chart, series, share_chart, theta_chart
+from blendctl.reports.figure import curve
+from blendctl.reports.page import Page, Section
+from blendctl.reports.page_data import Chart, Color, Figure, Headline, Provenance, Series, Table, TableRow
+from blendctl.reports.page_warnings import few_episodes, low_context, too_long
+from blendctl.reports.replay import moments, replay
+from blendctl.reports.reproduce_run import ReproduceRun, Rows
 
-__all__ = ["reproduce_page"]
+__all__ = ["REPRODUCE_PAGE"]
 
-ROLES: dict[str, int | str] = {
-    "performant": 0,
-    "safe": 1,
-    "random": "faint",
-    "blended": "blend",
-}  # and colours
+COLORS: dict[str, Color] = {"performant": 0, "safe": 1, "random": "faint", "blended": "blend"}  # by role
 LARGEST_FIGURE = 3_000_000  # bytes; the page stays under 5 MB
-
-Rows = list[dict[str, Any]]
-
-
-def reproduce_page(folder: Folder, *, replays: int) -> dict[str, Any]:
-    """Collect the data of a page from the output of `blendctl reproduce`, finished or not; replay so many episodes."""
-    points = _read(folder.path / "points.parquet", POINTS)
-    episodes = _read(folder.path / "episodes.parquet", EPISODES)
-    found = verdict(episodes, points) or {w: told for w, told in folder.summary.items() if "claims" in told}
-    banner = list(folder.missing)
-    if not folder.summary or _counts(found) != _counts(folder.summary):
-        banner.append("The experiment did not end, or goes on: this is what is finished so far.")
-    rows: Rows = points.to_pylist()
-    figure = folder.path / "figure.png"
-    return {
-        "kind": "reproduce",
-        "title": ", ".join(found) or "Nothing is finished yet",
-        "verdict": _sentence(found),
-        "claims": [line for world, told in found.items() for line in in_words(world, told)],
-        "banner": banner,
-        "names": ["performant", "safe"],
-        "objectives": ["reward", "-cost"],
-        "table": _table(found, rows),
-        "table_note": "Means per episode over all data points with their 95% intervals. "
-        "Loss: true maximal loss per step; its bound: what that cannot exceed if feedback is linear in the context.",
-        "figure": _inline(figure) if figure.is_file() and figure.stat().st_size < LARGEST_FIGURE else None,
-        "figure_words": "Return, cost, correct choices and loss under its bound by data point, a column per world",
-        "charts": [entry for world in found for entry in _charts(world, points, alone=len(found) == 1)],
-        "cautions": _cautions(found, rows),
-        "provenance": _provenance(folder.about),
-    } | _replay(folder, rows, replays)
+NOTE = (
+    "Means per episode over all data points with 95% confidence intervals. Average loss: true maximal loss per step. "
+    "Its bound: the average loss cannot exceed it if feedback is linear in the context."
+)
 
 
-def _replay(folder: Folder, points: Rows, replays: int) -> dict[str, Any]:
-    """Drive the first episodes of the last data point again, in the first world in which that can be done."""
-    last = {row["world"]: row["data_point"] for row in points if row["role"] == "blended" and row["trace"] == 0}
-    for world, point in last.items() if replays else ():
-        with tempfile.TemporaryDirectory() as place:
-            again = rerun_episodes(
-                folder.path, folder.about, world=world, data_point=point, episodes=replays, into=Path(place)
-            )
-            drive = None if again is None else read_stages(again.record)
-            places = None if again is None else read_poses(again.track)
-        if again is None or drive is None:
-            continue
-        packer, sums = Packer(), episode_sums(drive)
-        episodes = pack_replay(drive, places, packer, sums=sums, seed=again.seed)
-        return {
-            "scenery": None if places is None else places.scenery,
-            "episodes": episodes,
-            "columns": packer.directory,
-            "blob": packer.text(),
-            "moments": costliest_moments(drive, sums),
-            "replay_note": f"{world}, data point {point + 1}: its first episodes, driven again.",
-        }
-    return {"scenery": None, "episodes": [], "columns": {}, "blob": "", "moments": []}
+def headline(run: ReproduceRun) -> Headline:
+    """Count the claims that hold in each world, and list them."""
+    verdicts, banner = run.verdicts, list(run.folder.missing)
+    if not run.folder.summary or _counts(verdicts) != _counts(run.folder.summary):
+        banner.append("The experiment has not finished; this page shows the results so far.")
+    sentences = [_sentence(world, found["claims"]) for world, found in verdicts.items()]
+    claims = [line for world, found in verdicts.items() for line in in_words(world, found)]
+    title = ", ".join(verdicts) or "No results yet"
+    return Headline(title, " ".join(sentences) or "No data point is finished yet.", claims, banner)
 
 
-def _counts(found: dict[str, Any]) -> dict[tuple[str, str], int]:
-    """Tell how many episodes of each role a verdict is about."""
-    return {(world, role): told[role]["episodes"] for world, told in found.items() for role in ROLES if role in told}
+def _counts(verdicts: dict[str, Any]) -> dict[tuple[str, str], int]:
+    """Return the number of episodes behind a verdict, by world and role."""
+    roles = [(world, role) for world, found in verdicts.items() for role in COLORS if role in found]
+    return {(world, role): verdicts[world][role]["episodes"] for world, role in roles}
 
 
-def _read(path: Path, schema: pa.Schema) -> pa.Table:
-    """Read a table, an empty one if there is none yet."""
-    if not path.is_file():
-        return schema.empty_table()
-    return read_table(path)
+def _sentence(world: str, claims: dict[str, Any]) -> str:
+    held = [claim for claim in claims.values() if claim["holds"]]
+    sure = sum(claim["ci95"] is not None and claim["ci95"][0] > 0 for claim in held)
+    count = "all" if sure == len(held) else f"{sure or 'none'} of them"
+    confidence = f", {count} with 95% confidence" if held else ""
+    return f"In {world}, {len(held)} of the paper’s {len(claims)} claims hold{confidence}."
 
 
-def _sentence(found: dict[str, Any]) -> str:
-    if not found:
-        return "No data point is finished yet."
-    parts = []
-    for world, told in found.items():
-        claims = list(told["claims"].values())
-        held = [claim for claim in claims if claim["holds"]]
-        sure = sum(claim["ci95"] is not None and claim["ci95"][0] > 0 for claim in held)
-        known = f"{sure or 'none'} of them beyond chance" if sure < len(held) else "beyond chance"
-        told_so = f", {known}" if held else ""
-        parts.append(f"in {world} {len(held)} of the {len(claims)} claims hold{told_so}")
-    text = "; ".join(parts)
-    return f"{text[0].upper()}{text[1:]}."
+def table(run: ReproduceRun) -> Table | None:
+    """List the roles of every world."""
+    rows = [_row(run, world, role) for world, found in run.verdicts.items() for role in COLORS if role in found]
+    return Table(rows, NOTE) if rows else None
 
 
-def _table(found: dict[str, Any], points: Rows) -> Rows:
-    rows = []
-    for world, told in found.items():
-        for role, color in ROLES.items():
-            if role not in told:
-                continue
-            mine = [row for row in points if row["world"] == world and row["role"] == role]
-            share = known_mean(mine, "share_performant") if role in ("random", "blended") else None
-            ratio = {"blended": "correct_ratio", "random": "correct_ratio_random"}.get(role)
-            rows.append(
-                {
-                    "name": role,
-                    "role": ("blend" if role == "blended" else "") if len(found) == 1 else world,
-                    "color": color,
-                    "return": [told[role]["return_mean"], *(told[role]["return_ci95"] or [None, None])],
-                    "cost": [told[role]["cost_mean"], *(told[role]["cost_ci95"] or [None, None])],
-                    "share": [None, None] if share is None else [share, 1.0 - share],
-                    "switches": sum(row["switches"] or 0 for row in mine) if share is not None else None,
-                    "correct": told.get(ratio) if ratio else None,
-                    "loss": _last(mine, "max_loss_mean"),
-                    "bound": _last(mine, "max_loss_bound_mean"),
-                }
-            )
-    return rows
+def _row(run: ReproduceRun, world: str, role: str) -> TableRow:
+    found, points = run.verdicts[world], run.rows(world, role)
+    mean = found[role]
+    share = known_mean(points, "share_performant") if role in ("random", "blended") else None
+    return TableRow(
+        role,
+        "" if len(run.verdicts) == 1 else world,
+        COLORS[role],
+        highlighted=role == "blended",
+        returns=(mean["return_mean"], *(mean["return_ci95"] or (None, None))),
+        costs=(mean["cost_mean"], *(mean["cost_ci95"] or (None, None))),
+        share=[None, None] if share is None else [share, 1.0 - share],
+        switches=sum(row["switches"] or 0 for row in points) if share is not None else None,
+        correct=found.get({"blended": "correct_ratio", "random": "correct_ratio_random"}.get(role, "")),
+        loss=_last(points, "max_loss_mean"),
+        bound=_last(points, "max_loss_bound_mean"),
+    )
 
 
-def _charts(world: str, points: pa.Table, *, alone: bool) -> Rows:
-    """Give the charts of one world, by data point."""
-    here = points.filter(pc.field("world") == world)
-    prefix = "" if alone else f"{world}: "
-    made = []
-    for title, column, factor, unit in (
-        ("Return", "return", 1.0, ""),
-        ("Cost", "cost", 1.0, ""),
-        ("Correct choices", "correct_ratio", 100.0, "%"),
-    ):
-        lines = [_band(role, curve(here, role, column), factor=factor) for role in ROLES]
-        low = 0.0 if column == "cost" else None
-        made.append(
-            chart(prefix + title, _there(lines), x="data point", kind="dots", unit=unit, factor=factor, low=low)
-        )
-    bound, loss = (curve(here, "blended", name) for name in ("max_loss_bound_mean", "max_loss_mean"))
-    lines = [
-        series("its bound", bound.point + 1, bound.mean, color="ink", dashed=True),
-        series("average loss", loss.point + 1, loss.mean, color="blend"),
-    ]
+def _last(points: Rows, column: str) -> float | None:
+    """Return a column at the end of a trace, averaged over traces."""
+    last = {row["trace"]: row for row in points if row[column] is not None}  # data points are in order
+    return known_mean(last.values(), column)
+
+
+def figure(run: ReproduceRun) -> Figure | None:
+    """Embed the figure of the experiment."""
+    file = run.folder.path / "figure.png"
+    if not file.is_file() or file.stat().st_size >= LARGEST_FIGURE:
+        return None
+    source = f"data:image/png;base64,{base64.b64encode(file.read_bytes()).decode()}"
+    return Figure(source, "Return, cost, correct choices and loss with its bound by data point, one column per world")
+
+
+def charts(run: ReproduceRun) -> list[Chart] | None:
+    """Chart every world by data point."""
+    charts = [chart for world in run.verdicts for chart in _charts(run, world)]
+    return [chart for chart in charts if chart.series] or None
+
+
+def _charts(run: ReproduceRun, world: str) -> list[Chart]:
+    points = run.points.filter(pc.field("world") == world)
+    prefix, axis = "" if len(run.verdicts) == 1 else f"{world}: ", "data point"
+    bound, loss, share = (
+        curve(points, "blended", name) for name in ("max_loss_bound_mean", "max_loss_mean", "share_performant")
+    )
     note = (
-        "true maximal loss per step, and what it cannot exceed if feedback is linear in the context, "
+        "true maximal loss per step and its upper bound if feedback is linear in the context, "
         "both averaged since the start"
     )
-    made.append(chart(f"{prefix}Average loss under its bound", _there(lines), x="data point", log=True, note=note))
-    share = curve(here, "blended", "share_performant")
-    stack = [
-        series("performant", share.point + 1, share.mean, color=0),
-        series("safe", share.point + 1, 1.0 - share.mean, color=1),
+    shares = {"performant": share.mean, "safe": 1.0 - share.mean}
+    return [
+        Chart(f"{prefix}Return", _roles(points, "return"), axis, "dots"),
+        Chart(f"{prefix}Cost", _roles(points, "cost"), axis, "dots", low=0.0),
+        Chart(f"{prefix}Correct choices", _roles(points, "correct_ratio", factor=100.0), axis, "dots", unit="%"),
+        loss_chart(prefix, [(line.point + 1, line.mean) for line in (bound, loss)], x=axis, note=note),
+        share_chart(prefix, share.point + 1, shares, axis=axis),
+        *_theta(run, world, prefix),
     ]
-    made.append(
-        chart(
-            f"{prefix}Who drove",
-            _there(stack),
-            x="data point",
-            kind="stack",
-            unit="%",
-            factor=100,
-            low=0.0,
-            high=100.0,
+
+
+def _roles(points: pa.Table, column: str, *, factor: float = 1.0) -> list[Series]:
+    """Return a line with its confidence interval for every role of which the column is known."""
+    curves = {role: curve(points, role, column) for role in COLORS}
+    return [
+        series(
+            role,
+            line.point + 1,
+            factor * line.mean,
+            color=COLORS[role],
+            band=(factor * line.low, factor * line.high),
         )
-    )
-    made.append(_theta(prefix, [row for row in here.to_pylist() if row["role"] == "blended"]))
-    return [entry for entry in made if entry["series"]]
+        for role, line in curves.items()
+        if len(line.point)
+    ]
 
 
-def _theta(prefix: str, rows: Rows) -> dict[str, Any]:
-    first = [row for row in rows if row["trace"] == rows[0]["trace"] and row["theta"]]
-    lines = []
-    for i in range(len(first[0]["theta"]) if first else 0):
-        objective, feature = divmod(i, max(len(first[0]["theta"]) // 2, 1))
-        word = f"{('reward', '-cost')[min(objective, 1)]} · feature {feature + 1}"
-        where = np.array([row["data_point"] + 1 for row in first])
-        lines.append(series(word, where, np.array([row["theta"][i] for row in first]), color=f"c{i % 8}"))
-    note = "weight of each feature in each objective, at the end of each data point"
-    return chart(f"{prefix}What it learned, theta", lines, x="data point", note=note)
+def _theta(run: ReproduceRun, world: str, prefix: str) -> list[Chart]:
+    rows = [row for row in run.rows(world, "blended") if row["theta"]]
+    first = [row for row in rows if row["trace"] == rows[0]["trace"]]
+    if not first:
+        return []
+    theta = np.array([row["theta"] for row in first]).reshape(len(first), len(run.objectives), -1)
+    number = [row["data_point"] + 1 for row in first]
+    return [theta_chart(prefix, number, theta, objectives=run.objectives, axis="data point")]
 
 
-def _band(role: str, line: Curve, *, factor: float) -> dict[str, Any]:
-    """Give a line with its 95% intervals."""
-    told = series(role, line.point + 1, line.mean, color=ROLES[role])
-    for end, values in (("low", line.low), ("high", line.high)):
-        thinned = series(role, line.point + 1, values, color=ROLES[role])["y"]
-        told[end] = [None if value is None else factor * value for value in thinned]
-    return told
-
-
-def _there(lines: Rows) -> Rows:
-    return [line for line in lines if any(value is not None for value in line["y"])]
-
-
-def _last(rows: Rows, column: str) -> float | None:
-    """Give a column at the end of a trace, the mean of several traces."""
-    last = {row["trace"]: row[column] for row in rows if row[column] is not None}  # data points are in order
-    return float(np.mean(list(last.values()))) if last else None
-
-
-def _cautions(found: dict[str, Any], points: Rows) -> list[str]:
-    cautions = []
-    for world in found:
-        blended = [row for row in points if row["world"] == world and row["role"] == "blended"]
-        for word in ("reward", "cost"):
-            share = known_mean(blended, f"context_r2_{word}")
-            if share is not None and share < LOW:
-                cautions.append(
-                    f"In {world} the context explains {100 * max(share, 0.0):.0f}% of the {word}; "
-                    "do not expect the blend to help."
-                )
-        rescaled = sum({row["trace"]: row["rescaled"] or 0 for row in blended}.values())  # at the traces' ends
-        if rescaled:
-            cautions.append(
-                f"In {world} {rescaled:,.0f} feature vectors were longer than the learner’s bound "
-                "and were shortened to it."
-            )
+def warnings(run: ReproduceRun) -> list[str] | None:
+    """List the warnings of every world."""
+    warnings: list[str] = []
+    for world, found in run.verdicts.items():
+        blended = run.rows(world, "blended")
+        for what in ("reward", "cost"):
+            share = known_mean(blended, f"context_r2_{what}")
+            warnings += low_context(share, what, subject=f"In {world} the context")
+        rescaled = sum({row["trace"]: row["rescaled"] or 0 for row in blended}.values())  # at the end of each trace
+        warnings += [f"In {world} {text}" for text in too_long(rescaled)]
         events = sum(row["events"] or 0 for row in blended)
         if events:
-            cautions.append(f"In {world} {events:,} things went wrong while driving; controllers were benched for it.")
-        episodes = found[world].get("blended", {}).get("episodes", 0)
-        if episodes < FEW:
-            cautions.append(f"Only {episodes} episodes in {world}: the intervals are wide, or missing.")
-    return cautions
+            warnings.append(f"In {world} {events:,} faults occurred while driving; the controllers were benched.")
+        warnings += few_episodes(found.get("blended", {}).get("episodes", 0), f" in {world}")
+    return warnings or None
 
 
-def _provenance(about: dict[str, Any]) -> dict[str, Any]:
-    sessions = about.get("sessions") or []
-    facts = [["command", str(session["command"])] for session in sessions if session.get("command")]
+def provenance(run: ReproduceRun) -> Provenance:
+    """List what is needed to repeat the experiment."""
+    about = run.folder.about
+    sessions, identity = about.get("sessions") or [], about.get("identity") or {}
     last = sessions[-1] if sessions else {}
-    identity = about.get("identity") or {}
-    if "seed" in identity:
-        facts.append(["seed", str(identity["seed"])])
-    told = [f"{name} {value}" for name, value in identity.items() if name != "seed" and value not in (None, {})]
-    if told:
-        facts.append(["options", ", ".join(told)])
-    facts += [
-        [name, ", ".join(f"{key} {value}" for key, value in last[name].items())]
-        for name in ("versions", "machine")
-        if last.get(name)
+    options = [f"{name} {value}" for name, value in identity.items() if name != "seed" and value not in (None, {})]
+    seconds = sum(session.get("seconds") or 0 for session in sessions) if last.get("seconds") else 0
+    facts = [
+        *(("command", str(session.get("command") or "")) for session in sessions),
+        ("seed", str(identity.get("seed", ""))),
+        ("options", ", ".join(options)),
+        *(
+            (name, ", ".join(f"{key} {value}" for key, value in (last.get(name) or {}).items()))
+            for name in ("versions", "machine")
+        ),
+        ("time", f"{seconds:,.0f} s" if seconds else ""),
     ]
-    if last.get("seconds"):
-        facts.append(["time", f"{sum(session.get('seconds') or 0 for session in sessions):,.0f} s"])
-    return {"facts": facts, "cards": []}
+    return Provenance([(name, text) for name, text in facts if text])
 
 
-def _inline(path: Path) -> str:
-    return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
+SECTIONS: tuple[Section[ReproduceRun], ...] = (
+    Section("table", "", table),
+    Section("replay", "Replay", replay),
+    Section("moments", "Costliest moments", moments),
+    Section("figure", "Figure", figure),
+    Section("charts", "Charts", charts),
+    Section("warnings", "Warnings", warnings),
+    Section("provenance", "How it was made", provenance),
+)
+REPRODUCE_PAGE = Page("reproduce", headline, SECTIONS)

@@ -1,69 +1,67 @@
-"""Find out what a directory holds: the output of blend, of reproduce, part of one, or something else."""
+"""Find out what a directory holds: the output of `blend`, of `reproduce`, part of one, or something else."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from blendctl.errors import FileFormatError, InputError
 from blendctl.table_parts import list_parts
 
-__all__ = ["Folder", "look_into", "read_json"]
+__all__ = ["RunDir", "open_run_dir"]
 
 
 @dataclass(frozen=True)
-class Folder:
-    """The files of one run that are there."""
+class RunDir:
+    """The files of one run that exist."""
 
     path: Path
     kind: str  # "blend" or "reproduce"
-    summary: dict[str, Any]  # what a run that ended left behind, else empty
-    about: dict[str, Any]  # what a run said of itself when it began, else empty
+    summary: dict[str, Any]  # written at the end of the run, empty if it did not finish
+    about: dict[str, Any]  # written at the start of the run, empty without run.json
     record: list[Path]
     track: list[Path]
-    missing: list[str] = field(default_factory=list)  # sentences for the banner
+    missing: list[str]  # sentences for the banner
 
 
-def look_into(path: str | Path) -> Folder:
-    """Open the output directory of a run; refuse one that is none."""
+def open_run_dir(path: str | Path) -> RunDir:
+    """Open the output directory of a run; raise if it is not one."""
     folder = Path(path)
     if not folder.is_dir():
         raise InputError(
-            f"{folder} is no directory; give the output directory of `blendctl blend` or `blendctl reproduce`"
+            f"{folder} is not a directory; expected the output directory of `blendctl blend` or `blendctl reproduce`"
         )
     record = list_parts(folder / "record") or list_parts(folder)
-    about, summary = read_json(folder / "run.json"), read_json(folder / "summary.json")
-    points = folder / "points.parquet"
-    missing: list[str] = []
+    about, summary = _read_json(folder / "run.json"), _read_json(folder / "summary.json")
     experiment = about.get("experiment")
-    if experiment == "reproduce" or (experiment is None and points.is_file()):
-        return Folder(folder, "reproduce", read_json(folder / "verdict.json"), about, record, [], missing)
+    if experiment == "reproduce" or (experiment is None and (folder / "points.parquet").is_file()):
+        return RunDir(folder, "reproduce", _read_json(folder / "verdict.json"), about, record, [], [])
     if experiment not in (None, "blend") or ("names" not in summary | about and not record):
         inside = ", ".join(sorted(entry.name for entry in folder.iterdir())[:8]) or "nothing"
         raise FileFormatError(
-            f"{folder} is no output of `blendctl blend` or `blendctl reproduce`: expected record/ and summary.json, "
-            f"or points.parquet; actually it holds: {inside}"
+            f"{folder} is not an output of `blendctl blend` or `blendctl reproduce`: expected record/ and "
+            f"summary.json, or points.parquet; actually it holds: {inside}"
         )
+    missing = []
     if not record:
-        missing.append("The record of the drive is missing; only the summary is shown.")
+        missing.append("The record of the run is missing; this page shows only its summary.")
     elif about and not summary:
-        missing.append("The run did not end: this is what it wrote down until then.")
+        missing.append("The run did not finish; this page shows what it recorded.")
     elif not summary:
-        missing.append("There is no summary of the run; everything here is taken from its record.")
-    track = list_parts(folder / "track")
-    return Folder(folder, "blend", summary, about, record, track, missing)
+        missing.append("The summary of the run is missing; this page is computed from its record.")
+    return RunDir(folder, "blend", summary, about, record, list_parts(folder / "track"), missing)
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object, empty if there is no file; refuse a damaged one."""
+def _read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object, empty if the file does not exist; raise if it is damaged."""
     if not path.is_file():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
         raise FileFormatError(f"{path} cannot be read as JSON ({error}); is it damaged?") from None
-    if not isinstance(found, dict):
-        raise FileFormatError(f"{path} must hold a JSON object, actually: {type(found).__name__}")
-    return found
+    if not isinstance(content, dict):
+        raise FileFormatError(f"{path} must hold a JSON object, actually: {type(content).__name__}")
+    return content

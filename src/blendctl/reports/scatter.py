@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_scatter", "figure_bytes"]
 
-# Families of methods: colour (Okabe and Ito's), marker. The marker tells them apart in grey.
+# Families of methods: colour (Okabe and Ito's), marker, which distinguishes them in greyscale.
 _FAMILIES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "one controller": ("#000000", "s", ("performant", "safe")),
     "chance": ("#7A7A7A", "X", ("random", "random-episode")),
@@ -28,21 +28,21 @@ _FAMILIES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "oracles": ("#CC3311", "^", ("oracle", "ceiling")),
 }
 _OTHER = ("#CC79A7", "P")
-_DARKER = {"#E69F00": "#9A6A00"}  # for words, which need more contrast than marks
+_DARKER = {"#E69F00": "#9A6A00"}  # for text, which needs more contrast than markers
 INK, QUIET = "#222222", "#9A9A9A"
 
 
 def draw_scatter(standings: Mapping[str, Any]) -> Figure:
-    """Draw what `blendctl compare` found, from its JSON data alone."""
+    """Draw the results of `blendctl compare`, from its JSON data alone."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.6, 5.6), layout="constrained")
     axes = figure.subplots()
     methods = standings["methods"]
-    for name, told in methods.items():
-        _sweep(axes, name, told)
-    for name, told in methods.items():
-        _point(axes, name, told)
+    for name, method in methods.items():
+        _sweep(axes, name, method)
+    for name, method in methods.items():
+        _point(axes, name, method)
     _lines(axes, standings)
     _limits(axes, standings)
     axes.set_xlabel("cost per episode  (better: left)")
@@ -62,7 +62,7 @@ def draw_scatter(standings: Mapping[str, Any]) -> Figure:
 
 
 def figure_bytes(figure: Figure, kind: str) -> bytes:
-    """Give the figure as a file: png, svg or pdf; the same data gives the same bytes."""
+    """Return the figure as the bytes of a png, svg or pdf file; equal data make equal bytes."""
     import matplotlib
 
     sink = io.BytesIO()
@@ -79,25 +79,25 @@ def _style(name: str) -> tuple[str, str]:
     return _OTHER
 
 
-def _point(axes: Axes, name: str, told: Mapping[str, Any]) -> None:
+def _point(axes: Axes, name: str, method: Mapping[str, Any]) -> None:
     color, marker = _style(name)
-    x, y = told["cost_mean"], told["return_mean"]
+    x, y = method["cost_mean"], method["return_mean"]
     spans = [
         [[mean - span[0]], [span[1] - mean]] if span else None
-        for mean, span in ((x, told["cost_ci95"]), (y, told["return_ci95"]))
+        for mean, span in ((x, method["cost_ci95"]), (y, method["return_ci95"]))
     ]
     axes.errorbar(x, y, xerr=spans[0], yerr=spans[1], fmt="none", ecolor=color, elinewidth=0.8, alpha=0.45, zorder=3)
     size = 150 if name == "ceiling" else 62
     axes.scatter(x, y, s=size, c=color, marker=marker, edgecolors="white", linewidths=0.8, zorder=5)
 
 
-def _sweep(axes: Axes, name: str, told: Mapping[str, Any]) -> None:
+def _sweep(axes: Axes, name: str, method: Mapping[str, Any]) -> None:
     """Join the settings of a swept method by a thin line."""
-    if "sweep" not in told:
+    if "sweep" not in method:
         return
     color, marker = _style(name)
-    x = [setting["cost_mean"] for setting in told["sweep"]]
-    y = [setting["return_mean"] for setting in told["sweep"]]
+    x = [setting["cost_mean"] for setting in method["sweep"]]
+    y = [setting["return_mean"] for setting in method["sweep"]]
     axes.plot(x, y, color=color, alpha=0.5, linewidth=0.9, marker=marker, markersize=2.8, zorder=2)
 
 
@@ -137,10 +137,10 @@ def _lines(axes: Axes, standings: Mapping[str, Any]) -> None:
 
 
 def _limits(axes: Axes, standings: Mapping[str, Any]) -> None:
-    """Show every mean; intervals may leave the picture."""
-    points = [(told["cost_mean"], told["return_mean"]) for told in standings["methods"].values()]
-    for told in standings["methods"].values():
-        points += [(setting["cost_mean"], setting["return_mean"]) for setting in told.get("sweep", ())]
+    """Fit the axes to all means; intervals may extend beyond them."""
+    points = [(method["cost_mean"], method["return_mean"]) for method in standings["methods"].values()]
+    for method in standings["methods"].values():
+        points += [(setting["cost_mean"], setting["return_mean"]) for setting in method.get("sweep", ())]
     points.append((standings["corner"]["cost"], standings["corner"]["return"]))
     low, high = np.min(points, axis=0), np.max(points, axis=0)
     margin = 0.12 * np.maximum(high - low, 1e-3)
@@ -149,18 +149,18 @@ def _limits(axes: Axes, standings: Mapping[str, Any]) -> None:
 
 
 def _labels(axes: Axes, methods: Mapping[str, Any]) -> None:
-    """Name every point beside the axes, each joined to its point by a thin line: no two names can collide."""
+    """Label every point beside the axes, joined to it by a thin line, so that labels do not overlap."""
     low, high = axes.get_ylim()
     order = sorted(methods, key=lambda name: methods[name]["return_mean"])
     wanted = [(methods[name]["return_mean"] - low) / (high - low) for name in order]
     for name, place in zip(order, _spread(wanted, gap=0.052), strict=True):
-        told = methods[name]
+        method = methods[name]
         color, _ = _style(name)
-        score = told["corner_score"]
+        score = method["corner_score"]
         words = name if score is None else f"{name}  {score:+.2f}"
         axes.annotate(
             words,
-            (told["cost_mean"], told["return_mean"]),
+            (method["cost_mean"], method["return_mean"]),
             xytext=(1.03, place),
             textcoords="axes fraction",
             fontsize=8.5,
@@ -181,13 +181,13 @@ def _labels(axes: Axes, methods: Mapping[str, Any]) -> None:
 
 
 def _spread(wanted: Sequence[float], *, gap: float) -> list[float]:
-    """Move places in rising order apart by at least a gap, as little as possible, within 0 to 1 if they fit.
+    """Move ascending places apart by at least a gap, as little as possible, within 0 to 1 if they fit.
 
     >>> [round(place, 2) for place in _spread([0.5, 0.5, 0.9], gap=0.1)]
     [0.45, 0.55, 0.9]
     """
     gap = min(gap, 1.0 / max(len(wanted) - 1, 1))
-    groups: list[tuple[float, int]] = []  # (sum of where the first would like to be, members)
+    groups: list[tuple[float, int]] = []  # (sum of the preferred places of the first member, members)
     for place in wanted:
         total, members = place, 1
         while groups and groups[-1][0] / groups[-1][1] + groups[-1][1] * gap > total / members:

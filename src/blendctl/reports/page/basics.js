@@ -1,4 +1,11 @@
-// Small helpers that every other part uses: elements, numbers, colours.
+// Helpers for all other scripts: sections, elements, numbers, colours, canvases.
+const SECTIONS = new Map();
+
+// Register how a section is drawn: render(host element, data, page), which may be asynchronous.
+function section(name, render) {
+  SECTIONS.set(name, render);
+}
+
 const byId = (id) => document.getElementById(id);
 
 function element(tag, attributes = {}, ...children) {
@@ -28,7 +35,7 @@ function fixed(value, places) {
   return value === null || value === undefined || !Number.isFinite(value) ? "–" : value.toFixed(places).replace("-", "−");
 }
 
-// The name of a CSS colour: an arm's number, or a word such as "blend".
+// The CSS variable of a colour: the number of an arm, or a word such as "blend".
 function colorName(color) {
   return typeof color === "number" ? (color < 0 ? "--faint" : `--arm-${color % 5}`) : `--${color}`;
 }
@@ -50,7 +57,7 @@ function fill(node, name) {
   return node;
 }
 
-// "-cost" is maximised; people say cost. Gives the word and the sign that turns values into it.
+// "-cost" is maximised, but people say cost: return the word, and the sign that values need.
 function inWords(objective) {
   return objective.startsWith("-") ? [objective.slice(1), -1] : [objective, 1];
 }
@@ -66,4 +73,25 @@ const ICONS = {
 
 function icon(name) {
   return drawn("svg", { viewBox: "0 0 18 18", "aria-hidden": "true" }, drawn("path", { d: ICONS[name] }));
+}
+
+function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+// Fit a canvas to its size on the screen; return it in device pixels, null if the canvas is not visible.
+function fitCanvas(canvas) {
+  const ratio = Math.min(window.devicePixelRatio || 1, 2);
+  const wide = Math.round(canvas.clientWidth * ratio);
+  const high = Math.round(canvas.clientHeight * ratio);
+  if (!wide || !high) return null;
+  if (canvas.width !== wide || canvas.height !== high) Object.assign(canvas, { width: wide, height: high });
+  return { wide, high, ratio };
+}
+
+// Round a distance between ticks up to 1, 2 or 5 times a power of ten.
+function niceStep(rough) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(rough, 1e-12)));
+  for (const factor of [1, 2, 5, 10]) if (factor * power >= rough) return factor * power;
+  return 10 * power;
 }

@@ -1,11 +1,11 @@
-// Charts as SVG: lines, dots or stacked areas, with the values at the pointer, or at the arrow keys.
+// Charts as SVG: lines, dots or stacked areas; pointer and arrow keys show values.
 const WIDE = 420;
 const HIGH = 190;
 const EDGE = { left: 44, right: 10, top: 8, bottom: 26 };
 
 function makeChart(spec) {
   const scale = scales(spec);
-  const svg = drawn("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", tabindex: "0", "aria-label": inShort(spec) });
+  const svg = drawn("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", tabindex: "0", "aria-label": describe(spec) });
   drawAxes(svg, spec, scale);
   drawSeries(svg, spec, scale);
   const figure = element("figure", { class: "chart" }, element("figcaption", {}, spec.title), keys(spec), svg);
@@ -122,9 +122,9 @@ function keySign(line) {
   return line.dashed ? tint(sign, line.color) : fill(sign, line.color);
 }
 
-function inShort(spec) {
+function describe(spec) {
   const ends = spec.series.map((line) => `${line.name} ends at ${number(line.y[line.y.length - 1])}${spec.unit}`);
-  return `${spec.title} by ${spec.x}: ${ends.join(", ")}. Arrow keys read the values.`;
+  return `${spec.title} by ${spec.x}: ${ends.join(", ")}. Arrow keys show the values.`;
 }
 
 function addCursor(figure, svg, spec, scale) {

@@ -1,4 +1,4 @@
-// The data of a drive: columns of numbers that are read from the page, or grow while a drive goes on.
+// Episodes: columns of numbers, unpacked from the page or received during a run.
 const TYPES = { f: Float32Array, i: Int32Array, b: Int8Array };
 
 async function unpack(text) {
@@ -7,7 +7,7 @@ async function unpack(text) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-// Bytes lie sorted by weight: all first bytes of the numbers, then all second ones.
+// The first bytes of all numbers come first, then all second bytes, and so on.
 function column(bytes, [kind, start, count]) {
   if (kind === "t") return JSON.parse(new TextDecoder().decode(bytes.subarray(start, start + count)));
   const size = TYPES[kind].BYTES_PER_ELEMENT;
@@ -23,7 +23,7 @@ class Episode {
     Object.assign(this, { number: 0, seed: null, layout: [], complete: false, label: "" }, about);
     this.steps = 0;
     this.stages = {}; // by name: a number per stage
-    this.poses = {}; // by name: a number per step, the first of how it began
+    this.poses = {}; // by name: a number per step, the first for the initial state
     this.reasons = [];
     this.events = [];
     this.cost = [0]; // sums, by step
@@ -31,10 +31,10 @@ class Episode {
     this.costly = []; // steps that cost
     this.stageOf = [0]; // by step
     this.poseCount = 0;
-    this.reach = 0; // how far from the middle the robot gets
+    this.reach = 0; // largest distance of the robot from the middle
   }
 
-  // Take more steps: rewards and costs by step, stages by name, with the step at which each starts.
+  // Add steps: rewards and costs by step, stages by name, with the step at which each starts.
   extend(rewards, costs, stages, reasons, events) {
     for (const [name, values] of Object.entries(stages)) this.stages[name] = joined(this.stages[name], values);
     this.reasons.push(...reasons);
@@ -65,7 +65,7 @@ class Episode {
     return this.poseCount > 0;
   }
 
-  // Steps that can be shown: both the poses and the decisions are there.
+  // Number of steps with both poses and decisions.
   get shown() {
     return this.drawable ? Math.min(this.steps, this.poseCount - 1) : this.steps;
   }

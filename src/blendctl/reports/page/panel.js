@@ -1,4 +1,4 @@
-// Beside the replay: who drives and why, the sums so far, the indices and losses of every controller.
+// Beside the replay: who drives and why, return and cost so far, estimates and losses of every controller.
 class Panel {
   constructor(host, names, objectives) {
     this.host = host;
@@ -18,10 +18,10 @@ class Panel {
     host.append(this.card, sums);
     this.blocks = objectives.map((objective, goal) => {
       const [word, sign] = inWords(objective);
-      const told = sign > 0 ? "expected, and at best" : "expected, and at least";
-      return { goal, sign, rows: this.block(word, told) };
+      const note = sign > 0 ? "estimate · upper bound" : "estimate · lower bound";
+      return { goal, sign, rows: this.block(word, note) };
     });
-    this.losses = this.block("loss", "the smallest drives");
+    this.losses = this.block("loss", "the smallest is chosen");
   }
 
   block(title, note) {
@@ -40,7 +40,7 @@ class Panel {
     return rows;
   }
 
-  // Bars keep their scale through an episode, so that they can be compared from moment to moment.
+  // Bars keep their scale through an episode, so that moments can be compared.
   measure(episode) {
     if (this.measured === episode && this.stages === episode.reasons.length) return;
     this.measured = episode;
@@ -64,9 +64,9 @@ class Panel {
     this.measure(episode);
     const arm = episode.arm(step);
     const stage = episode.stageOf[step];
-    const name = arm >= 0 ? this.names[arm] : episode.reasons.length ? "safe action" : "nobody yet";
+    const name = arm >= 0 ? this.names[arm] : episode.reasons.length ? "safe action" : "no decision yet";
     setText(this.who, name);
-    setText(this.label, step === 0 ? "begins" : "drives");
+    setText(this.label, step === 0 ? "starts" : "drives");
     tint(this.card, arm);
     const reason = episode.reasons[stage] || "";
     setText(this.reason, reason.startsWith(`${name}: `) ? reason.slice(name.length + 2) : reason);
@@ -97,10 +97,10 @@ class Panel {
     node.replaceChildren(first, ...(second === null ? [] : [element("i", {}, ` · ${second}`)]));
   }
 
-  bar({ row, zero, span, mean }, [low, high], value, best, mine) {
+  bar({ row, zero, span, mean }, [low, high], value, best, chosen) {
     const place = (x) => 100 * Math.min(Math.max((x - low) / (high - low), 0), 1);
     const known = Number.isFinite(value);
-    row.classList.toggle("mine", mine);
+    row.classList.toggle("chosen", chosen);
     zero.style.left = `${place(0)}%`;
     span.style.display = mean.style.display = known ? "" : "none";
     if (!known) return;
@@ -109,8 +109,4 @@ class Panel {
     span.style.width = `${Math.max(b - a, 0.5)}%`;
     mean.style.left = `${place(value)}%`;
   }
-}
-
-function setText(node, text) {
-  if (node.textContent !== text) node.textContent = text;
 }

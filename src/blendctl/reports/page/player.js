@@ -1,4 +1,4 @@
-// The player: which episode, which step, whether time runs; tells listeners when anything of it changes.
+// The player: the current episode and step, and whether it plays; it notifies listeners of changes.
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8, 16];
 
 class Player {

@@ -1,4 +1,4 @@
-// The timeline: a lane per controller, marks for costs, and a line where the replay is; a click jumps there.
+// The timeline: a lane per controller, marks for costs, and a cursor; a click jumps there.
 const LANE = 15;
 const GAP = 5;
 const COSTS = 16;
@@ -29,8 +29,8 @@ class Timeline {
     return this.canvas.clientWidth < 560 ? 0 : 112;
   }
 
-  // What does not depend on the moment is drawn once and kept.
-  still(episode, wide, high, ratio) {
+  // Draw what does not depend on the cursor once, and keep it.
+  drawLanes(episode, wide, high, ratio) {
     const key = [episode.number, episode.label, episode.steps, wide, high, color("ink"), this.end].join("|");
     if (this.key === key) return;
     this.key = key;
@@ -54,9 +54,9 @@ class Timeline {
       context.fillStyle = color(arm);
       for (let step = 1; step <= episode.steps; ) {
         const start = step;
-        const mine = episode.arm(step) === arm;
-        while (step <= episode.steps && (episode.arm(step) === arm) === mine) step++;
-        if (mine) context.fillRect(left + (start - 1) * unit, top, Math.max((step - start) * unit, 0.6), LANE);
+        const drives = episode.arm(step) === arm;
+        while (step <= episode.steps && (episode.arm(step) === arm) === drives) step++;
+        if (drives) context.fillRect(left + (start - 1) * unit, top, Math.max((step - start) * unit, 0.6), LANE);
       }
     });
     const top = this.names.length * (LANE + GAP);
@@ -80,15 +80,10 @@ class Timeline {
   draw(episode, time, end) {
     const { canvas } = this;
     this.end = Math.max(end, 1);
-    const ratio = Math.min(window.devicePixelRatio || 1, 2);
-    const wide = Math.round(canvas.clientWidth * ratio);
-    const high = Math.round(canvas.clientHeight * ratio);
-    if (!wide || !high) return;
-    if (canvas.width !== wide || canvas.height !== high) {
-      canvas.width = wide;
-      canvas.height = high;
-    }
-    this.still(episode, wide, high, ratio);
+    const size = fitCanvas(canvas);
+    if (!size) return;
+    const { wide, high, ratio } = size;
+    this.drawLanes(episode, wide, high, ratio);
     const context = canvas.getContext("2d");
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, wide, high);
@@ -108,10 +103,4 @@ function shortened(context, text, room) {
   let kept = text;
   while (kept.length > 1 && context.measureText(kept + (kept === text ? "" : "…")).width > room) kept = kept.slice(0, -1);
   return kept === text ? text : `${kept}…`;
-}
-
-function niceStep(rough) {
-  const power = 10 ** Math.floor(Math.log10(Math.max(rough, 1e-12)));
-  for (const factor of [1, 2, 5, 10]) if (factor * power >= rough) return factor * power;
-  return 10 * power;
 }

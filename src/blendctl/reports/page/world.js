@@ -19,14 +19,9 @@ class WorldView {
   // Draw the moment `time` (in steps, with a fraction) of an episode.
   draw(episode, time) {
     const { canvas, context } = this;
-    const ratio = Math.min(window.devicePixelRatio || 1, 2);
-    const wide = Math.round(canvas.clientWidth * ratio);
-    const high = Math.round(canvas.clientHeight * ratio);
-    if (!wide || !high) return;
-    if (canvas.width !== wide || canvas.height !== high) {
-      canvas.width = wide;
-      canvas.height = high;
-    }
+    const size = fitCanvas(canvas);
+    if (!size) return;
+    const { wide, high } = size;
     this.colors = FLOORS[this.theme];
     const robot = this.between(episode, time);
     const { middle, half } = this.look(episode, robot);

@@ -1,0 +1,95 @@
+"""Read a run of `blendctl blend`, complete or not, for its page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from blendctl.reports.replay import EpisodeSums, Recording, episode_sums
+from blendctl.reports.run_data import FloatArray, PoseTable, StageTable, read_poses, read_stages
+from blendctl.reports.run_dir import RunDir
+from blendctl.statistics import mean_interval
+
+__all__ = ["BlendRun", "read_blend_run", "true_loss"]
+
+
+@dataclass(frozen=True)
+class BlendRun:
+    """What the sections of a blend's page read."""
+
+    folder: RunDir
+    stages: StageTable | None  # None without a record
+    poses: PoseTable | None
+    summary: dict[str, Any]  # of the run, or computed from its record; empty if nothing was recorded
+    recording: Recording | None
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the run wrote about itself: run.json and summary.json together."""
+        return self.folder.about | self.folder.summary
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the controllers, in the order of the arms."""
+        return list(self.about.get("names") or (self.stages.names if self.stages else []))
+
+    @property
+    def objectives(self) -> list[str]:
+        """Names of the objectives."""
+        return self.stages.objectives if self.stages else ["reward", "-cost"]
+
+
+def read_blend_run(folder: RunDir, *, replays: int) -> BlendRun:
+    """Read a run; the `replays` costliest episodes are to be replayed."""
+    stages, poses = read_stages(folder.record), read_poses(folder.track)
+    about = folder.about | folder.summary
+    if stages is None:
+        return BlendRun(folder, None, poses, about, None)
+    sums = episode_sums(stages)
+    costliest = sorted(sums, key=lambda episode: -episode.cost)[:replays]
+    shown = sorted(costliest, key=lambda episode: episode.number)
+    note = f"The {len(shown)} costliest of {len(sums)} episodes." if len(shown) < len(sums) else ""
+    recording = Recording(stages, poses, shown, about.get("seed"), note)
+    return BlendRun(folder, stages, poses, _summary_of_record(stages, sums) | about, recording)
+
+
+def true_loss(stages: StageTable) -> FloatArray:
+    """Return the true maximal loss of each stage (n,) in scaled units, NaN where the counterfactuals are unknown."""
+    truth = stages.by_arm_and_objective("truth") / stages.scales  # (n, arms, objectives)
+    arms = stages.column("arm")
+    chosen = np.take_along_axis(truth, np.clip(arms, 0, None)[:, None, None].astype(np.int64), axis=1)[:, 0]
+    best = np.where(np.isnan(truth), -np.inf, truth).max(axis=1)  # over the arms whose feedback is known
+    loss: FloatArray = np.maximum(0.0, (best - chosen).max(axis=1))
+    loss[(arms < 0) | ~np.isfinite(loss)] = np.nan
+    return loss
+
+
+def _summary_of_record(stages: StageTable, sums: list[EpisodeSums]) -> dict[str, Any]:
+    """Compute a summary; means are over complete episodes if there are any."""
+    complete = [episode for episode in sums if episode.complete]
+    counted = complete or sums
+    returns = np.array([episode.total_return for episode in counted])
+    costs = np.array([episode.cost for episode in counted])
+    arms, steps = stages.column("arm"), stages.column("steps")
+    return {
+        "episodes": len(complete),
+        "steps": int(steps.sum()),
+        "return_mean": float(returns.mean()),
+        "return_ci95": mean_interval(returns) if complete else None,
+        "cost_mean": float(costs.mean()),
+        "cost_ci95": mean_interval(costs) if complete else None,
+        "returns": returns.tolist() if complete else [],
+        "costs": costs.tolist() if complete else [],
+        "arm_share": {name: float(steps[arms == arm].sum() / steps.sum()) for arm, name in enumerate(stages.names)},
+        "switches": int(stages.column("switched").sum()),
+        "correct_ratio": _known_mean(stages.floats("correct")),
+        "average_loss": _known_mean(true_loss(stages)),
+        "loss_bound": _known_mean(stages.floats("loss_bound")),
+    }
+
+
+def _known_mean(values: FloatArray) -> float | None:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else None

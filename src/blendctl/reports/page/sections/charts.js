@@ -1,0 +1,2 @@
+// All charts, side by side.
+section("charts", (host, charts) => host.append(element("div", { class: "grid" }, ...charts.map(makeChart))));

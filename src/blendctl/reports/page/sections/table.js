@@ -1,0 +1,47 @@
+// The table of results: return and cost with their intervals, and what else is known.
+section("table", (host, { rows, note }) => {
+  host.setAttribute("aria-label", "Table of results");
+  const ranges = { returns: rangeOf(rows, "returns"), costs: rangeOf(rows, "costs") };
+  const known = (value) => value !== null && value !== undefined;
+  const extras = [
+    ["share", "who drove", (share) => (share.some(known) ? `${share.map((part) => Math.round(100 * part)).join(" / ")}%` : "")],
+    ["switches", "switches", (count) => count.toLocaleString("en")],
+    ["correct", "correct", (ratio) => `${fixed(100 * ratio, 1)}%`],
+    ["loss", "average loss", number],
+    ["bound", "its bound", number],
+  ].filter(([name]) => rows.some((row) => (name === "share" ? row.share.some(known) : known(row[name]))));
+  const head = ["", "return", "cost"].map((title) => element("th", { scope: "col" }, title));
+  for (const [, title] of extras) head.push(element("th", { scope: "col", class: "wide" }, title));
+  const lines = rows.map((row) => {
+    const name = element("span", { class: "name", title: row.name }, tint(element("i", { class: "dot" }), row.color), row.name);
+    const line = element("tr", { class: row.highlighted ? "highlighted" : null });
+    line.append(element("td", {}, name, row.label ? element("small", {}, row.label) : null));
+    line.append(intervalCell(row, "returns", ranges.returns, 2), intervalCell(row, "costs", ranges.costs, 1));
+    for (const [key, , text] of extras) line.append(element("td", { class: "wide" }, known(row[key]) ? text(row[key]) : ""));
+    return line;
+  });
+  const table = element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...lines));
+  const scroll = element("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Table, can be scrolled" }, table);
+  host.append(scroll, element("p", { class: "note" }, note));
+});
+
+function rangeOf(rows, key) {
+  const ends = rows.flatMap((row) => row[key]).filter((value) => value !== null);
+  const least = Math.min(...ends);
+  return [key === "costs" ? Math.max(least, 0) : least, Math.max(...ends)];
+}
+
+// The mean, its interval in numbers, and both drawn on a scale that all rows share.
+function intervalCell(row, key, [least, most], places) {
+  const [mean, low, high] = row[key];
+  const cell = element("td", {}, fixed(mean, places));
+  if (low === null) return cell;
+  const floor = key === "costs" ? Math.max(low, 0) : low;
+  const x = (value) => 4 + (112 * (value - least)) / (most - least || 1);
+  const line = drawn("line", { x1: x(floor), x2: x(high), y1: 5, y2: 5, "stroke-width": 3, "stroke-linecap": "round", "stroke-opacity": 0.35 });
+  const dot = drawn("circle", { cx: x(mean), cy: 5, r: 4 });
+  line.style.stroke = dot.style.fill = `var(${colorName(row.color)})`;
+  const svg = drawn("svg", { class: "span", viewBox: "0 0 120 10", "aria-hidden": "true" }, line, dot);
+  cell.append(element("small", {}, `${fixed(floor, places)} to ${fixed(high, places)}`), svg);
+  return cell;
+}
