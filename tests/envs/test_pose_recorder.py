@@ -1,4 +1,4 @@
-"""The track of a drive: where everything was, as the world itself tells it."""
+"""The recorded poses of a run equal the scenes of the world."""
 
 import json
 
@@ -15,7 +15,7 @@ from blendctl.table_parts import list_parts
 
 
 def scenes(tracker, *, steps, seed):
-    """Drive with actions from a seed; give the world's own scenes beside reward and cost."""
+    """Drive with random actions; return the scenes of the world with reward and cost."""
     rng = np.random.default_rng(seed)
     tracker.reset(seed=seed)
     rows = [(tracker.unwrapped.scene(), 0.0, 0.0)]
@@ -28,14 +28,14 @@ def scenes(tracker, *, steps, seed):
 
 
 @pytest.mark.parametrize("name", ["PointGoal1", "PointPush1", "CarButton1"])
-def test_a_track_tells_what_the_scenes_tell(name, tmp_path):
+def test_a_track_equals_the_scenes(name, tmp_path):
     tracker = PoseRecorder(SingleWorld(name, max_episode_steps=40), tmp_path)
-    told = scenes(tracker, steps=40, seed=4)
+    result = scenes(tracker, steps=40, seed=4)
     tracker.close()
     places = read_poses(list_parts(tmp_path))
     columns = places.columns
     assert columns["step"].tolist() == list(range(41))
-    for row, (scene, reward, cost) in enumerate(told):
+    for row, (scene, reward, cost) in enumerate(result):
         assert columns["x"][row] == pytest.approx(scene.x, abs=1e-6)
         assert columns["y"][row] == pytest.approx(scene.y, abs=1e-6)
         assert columns["heading"][row] == pytest.approx(scene.heading, abs=1e-6)
@@ -70,14 +70,14 @@ def test_episodes_follow_one_another_and_long_ones_are_split(tmp_path):
     assert places.columns["step"].tolist() == [*range(GROUP + 21), *range(6)]
 
 
-def test_what_is_not_written_yet_is_all_that_a_crash_loses(tmp_path):
+def test_a_crash_loses_only_the_last_group(tmp_path):
     tracker = PoseRecorder(SingleWorld("PointGoal0", max_episode_steps=2000), tmp_path)
     scenes(tracker, steps=GROUP + 100, seed=1)  # and never closed
     assert len(read_poses(list_parts(tmp_path)).columns["step"]) == GROUP
     tracker.env.close()
 
 
-def test_theta_is_noted_now_and_then(tmp_path):
+def test_theta_is_sampled_every_ten_steps(tmp_path):
     bandit = BlendingBandit(n_features=2, n_objectives=2, seed=0)
     tracker = PoseRecorder(SingleWorld("PointGoal0", max_episode_steps=50), tmp_path, theta=lambda: bandit.theta)
     tracker.reset(seed=0)
@@ -93,7 +93,7 @@ def test_theta_is_noted_now_and_then(tmp_path):
     assert column[[1, 11, 21]] == pytest.approx(seen, abs=1e-6)
 
 
-def test_fresh_rows_come_once_each_and_in_order(tmp_path):
+def test_fresh_returns_each_row_once_and_in_order(tmp_path):
     tracker = PoseRecorder(SingleWorld("PointGoal0", max_episode_steps=30), live=True)
     tracker.reset(seed=0)
     got = []
@@ -109,7 +109,7 @@ def test_fresh_rows_come_once_each_and_in_order(tmp_path):
     tracker.close()
 
 
-def test_another_world_has_rewards_and_no_map(tmp_path):
+def test_another_environment_has_rewards_and_no_poses(tmp_path):
     tracker = PoseRecorder(gymnasium.make("CartPole-v1"), tmp_path)
     tracker.reset(seed=0)
     tracker.step(1)
@@ -122,7 +122,7 @@ def test_another_world_has_rewards_and_no_map(tmp_path):
     assert places.columns["reward"].tolist() == [0.0, 1.0]
 
 
-def test_an_older_track_makes_room(tmp_path):
+def test_an_older_track_is_replaced(tmp_path):
     for _ in range(2):
         tracker = PoseRecorder(SingleWorld("PointGoal0", max_episode_steps=5), tmp_path)
         scenes(tracker, steps=5, seed=0)

@@ -1,4 +1,4 @@
-"""What tests in a real browser share: one Chromium, one short run with its report."""
+"""Fixtures for tests in a real browser: one Chromium, one short run with its report."""
 
 import os
 from pathlib import Path
@@ -25,7 +25,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def page(browser, request):
-    """A tab that nobody may have complained in; ask for phone, dark and so on with `indirect`."""
+    """A tab; the test fails if its console has errors. Options such as phone and dark are passed with `indirect`."""
     opened = Page(browser, **getattr(request, "param", {}))
     yield opened
     complaints = opened.complaints()

@@ -1,4 +1,4 @@
-"""The live page in headless Chromium: it fills while the drive goes on, and keeps what it has seen."""
+"""The live page in headless Chromium: it fills during the run, and keeps its data afterwards."""
 
 import json
 import urllib.error
@@ -31,7 +31,7 @@ def blender():
 
 
 def read_events(view, count):
-    """Give the first events of the stream."""
+    """Return the first events of the stream."""
     found, event = [], None
     with urllib.request.urlopen(f"{view.url}events", timeout=60) as stream:
         for line in stream:
@@ -45,7 +45,7 @@ def read_events(view, count):
     return found
 
 
-def test_the_page_follows_the_drive_and_keeps_it(page, view, blender, screenshots):
+def test_the_page_follows_the_run_and_keeps_its_data(page, view, blender, screenshots):
     page.open(view.url)
     tracker = PoseRecorder(SingleWorld("PointGoal1", max_episode_steps=60), live=True)
     publish = view.follow("blended", tracker)
@@ -64,7 +64,7 @@ def test_the_page_follows_the_drive_and_keeps_it(page, view, blender, screenshot
         assert state["arm"] == rows[-1].arm
         assert state["reason"] == rows[-1].reason
     page.wait("blendctl.state().step === 60")
-    page.run(  # at once, as a hand does it: rows that come in between would list the episodes anew
+    page.run(  # in one call, as by hand: rows that arrive in between would update the list
         "(() => { const list = document.querySelector('#episode'); list.value = '0';"
         "list.dispatchEvent(new Event('change')); })()"
     )
@@ -80,7 +80,7 @@ def test_the_page_follows_the_drive_and_keeps_it(page, view, blender, screenshot
     tracker.close()
 
 
-def test_a_page_that_comes_late_sees_it_all(view, blender):
+def test_a_page_that_connects_late_receives_everything(view, blender):
     tracker = PoseRecorder(SingleWorld("PointGoal1", max_episode_steps=20), live=True)
     publish = view.follow("blended", tracker)
     records = [record for record in run(tracker, blender, episodes=1, seed=0) if publish(record) is None]
@@ -98,7 +98,7 @@ def test_a_page_that_comes_late_sees_it_all(view, blender):
     tracker.close()
 
 
-def test_a_long_drive_does_not_fill_the_memory(view, blender, monkeypatch):
+def test_a_long_run_does_not_fill_the_memory(view, blender, monkeypatch):
     monkeypatch.setattr("blendctl.reports.live.LONGEST", 1)
     tracker = PoseRecorder(SingleWorld("PointGoal1", max_episode_steps=15), live=True)
     publish = view.follow("blended", tracker)
@@ -106,11 +106,11 @@ def test_a_long_drive_does_not_fill_the_memory(view, blender, monkeypatch):
         publish(record)
         view.catch_up()
     first = read_events(view, 1)[0][1]
-    assert first["episode"] == 2  # only the present one is kept
+    assert first["episode"] == 2  # only the current one is kept
     tracker.close()
 
 
-def test_only_this_machine_and_this_page_may_ask(view):
+def test_other_hosts_and_paths_are_refused(view):
     assert view.url.startswith("http://127.0.0.1:")
     request = urllib.request.Request(view.url, headers={"Host": "evil.example"})
     with pytest.raises(urllib.error.HTTPError, match="403"):
@@ -125,7 +125,7 @@ def test_a_port_in_use_is_named(view):
         LiveView("PointGoal1", ["bold"], objectives=["reward"], port=port)
 
 
-def test_odd_numbers_and_wicked_names_pass(browser, tmp_path):
+def test_unknown_estimates_and_names_with_html_are_shown(browser, tmp_path):
     names = ["<b>bold</b>", "</script>"]
     view = LiveView("PointGoal1", names, objectives=["reward", "-cost"])
     with Blender([lambda o: np.ones(2), lambda o: -np.ones(2)], names, fallback=names[1], seed=0) as blender:

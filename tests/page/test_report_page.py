@@ -1,4 +1,4 @@
-"""The report in headless Chromium, opened from disk: it plays, scrubs and jumps, and its numbers are the record's."""
+"""The report in headless Chromium, opened from disk: it plays, scrubs and jumps, and its numbers equal the record."""
 
 import json
 import time
@@ -37,7 +37,7 @@ def text(page, selector):
 
 
 def pixels(page, canvas, box, give="[...data]"):
-    """Read part of a canvas, by way of a copy that is made to be read; its data is red, green, blue, alpha, red..."""
+    """Read part of a canvas through a copy; the data are red, green, blue, alpha, red, ..."""
     return page.run(
         f"(() => {{ const source = document.querySelector('{canvas}'); const copy = document.createElement('canvas');"
         "copy.width = source.width; copy.height = source.height;"
@@ -56,7 +56,7 @@ def expected(record, episode, step):
 
 
 @pytest.mark.parametrize("page", LOOKS.values(), ids=LOOKS, indirect=True)
-def test_numbers_are_those_of_the_record_at_every_size(page, run_folder, record, screenshots, request):
+def test_numbers_equal_the_record_at_every_size(page, run_folder, record, screenshots, request):
     open_report(page, run_folder)
     assert page.run("blendctl.episodes.length") == 2
     for episode, step in ((0, 1), (0, 77), (1, 42), (1, 150)):
@@ -71,7 +71,7 @@ def test_numbers_are_those_of_the_record_at_every_size(page, run_folder, record,
         assert number(text(page, "#sum-return")) == pytest.approx(total, abs=0.006)
         assert number(text(page, "#sum-cost")) == pytest.approx(cost, rel=1e-2)
         assert text(page, "#sum-step") == str(step)
-        if isinstance(row["reason"], str):  # of a stage without a switch the reason is not kept
+        if isinstance(row["reason"], str):  # the reason is recorded only at switches
             assert row["reason"].endswith(text(page, "#reason"))
         shown = page.run("[...document.querySelectorAll('.index:last-child .value')].map((e) => e.textContent)")
         assert [number(value) for value in shown] == pytest.approx([row["loss_bold"], row["loss_wary"]], rel=6e-3)
@@ -146,7 +146,7 @@ def test_scrubbing_and_clicks_on_the_timeline_jump(page, run_folder, record):
     assert shades[1 - row["arm"]] == wash
 
 
-def test_a_moment_jumps_there(page, run_folder, record):
+def test_a_click_on_a_moment_jumps_there(page, run_folder, record):
     open_report(page, run_folder)
     page.click_on("#moments button")
     state = page.run("blendctl.state()")
@@ -168,7 +168,7 @@ def test_the_map_shows_the_robot_in_the_colour_of_the_driver(page, run_folder, r
         assert pixels(page, "#world", "[0, 0, source.width, source.height]", count) > 100
 
 
-def test_charts_tell_values_under_the_pointer_and_by_keys(page, run_folder):
+def test_charts_show_values_at_the_pointer_and_by_keys(page, run_folder):
     open_report(page, run_folder)
     assert page.run("document.querySelectorAll('.chart').length") == 6
     left, top, width, height = page.box(".chart svg")
@@ -185,10 +185,10 @@ def test_charts_tell_values_under_the_pointer_and_by_keys(page, run_folder):
     assert page.run(tip).startswith("episode 2")
     page.press("ArrowLeft")
     assert page.run(tip).startswith("episode 1")
-    assert page.run("blendctl.state().step") == 0  # the replay does not hear it
+    assert page.run("blendctl.state().step") == 0  # the replay ignores the key
 
 
-def test_the_reader_can_turn_the_light_on_and_off(page, run_folder):
+def test_the_reader_can_switch_between_light_and_dark(page, run_folder):
     open_report(page, run_folder)
     paper = "getComputedStyle(document.body).backgroundColor"
     light = page.run(paper)
@@ -216,7 +216,7 @@ def test_nothing_moves_by_itself(page, run_folder):
     assert not page.run("blendctl.state().playing")
 
 
-def test_names_with_html_in_them_do_no_harm(browser, tmp_path):
+def test_names_with_html_are_shown_as_text(browser, tmp_path):
     wicked = ('<img src=x onerror="window.harm=1">', "</script><script>window.harm=2</script>")
     folder = blend_to(tmp_path, names=wicked, episodes=1, steps=30)
     (folder / "report.html").write_text(build_report(folder), encoding="utf-8")

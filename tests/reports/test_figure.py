@@ -1,4 +1,4 @@
-"""The paper's figure: what is drawn is what the table says."""
+"""The paper's figure: its curves equal the table."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def test_four_rows_and_a_column_per_world():
     assert "interactions" in axes[3, 0].get_xlabel()
 
 
-def test_the_curves_are_the_tables_and_differ_without_colour():
+def test_curves_equal_the_table_and_differ_without_colour():
     table = points(worlds=WORLDS[:1])
     panel = draw_reproduction(table).axes[0]
     blended = [row["return_mean"] for row in table.to_pylist() if row["role"] == "blended"]
@@ -64,7 +64,7 @@ def test_several_traces_are_averaged():
     assert any(line.get_ydata()[0] == pytest.approx(mean) for line in panel.lines)
 
 
-def test_one_data_point_can_be_drawn_and_the_same_data_gives_the_same_file():
+def test_one_data_point_can_be_drawn_and_equal_data_make_equal_files():
     table = points(count=1)
     for kind, start in (("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG")):
         first, second = (figure_bytes(draw_reproduction(table), kind) for _ in range(2))

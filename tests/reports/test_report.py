@@ -54,7 +54,7 @@ def columns(data):
     return out
 
 
-def test_the_page_holds_what_the_record_holds(folder, data):
+def test_the_replay_equals_the_record(folder, data):
     packed, table = columns(data), pyarrow.dataset.dataset(folder / "record").to_table()
     assert packed["arm"].tolist() == table["arm"].to_pylist()
     assert packed["reward"] == pytest.approx(table["reward"].to_numpy(), abs=1e-7)
@@ -75,7 +75,7 @@ def test_the_page_holds_what_the_record_holds(folder, data):
     assert packed["start"].tolist() == [*range(1, 151)] * 2
 
 
-def test_the_table_and_the_verdict_are_those_of_the_summary(folder, data):
+def test_the_table_and_the_verdict_agree_with_the_summary(folder, data):
     summary = json.loads((folder / "summary.json").read_text())
     rows = data.section("table").rows
     assert [row.name for row in rows] == ["bold", "wary", "blended"]
@@ -91,7 +91,7 @@ def test_the_table_and_the_verdict_are_those_of_the_summary(folder, data):
     assert "mujoco" in facts["versions"]
 
 
-def test_moments_are_the_costs_of_the_record(folder, data):
+def test_moments_cover_all_costs_of_the_record(folder, data):
     table = pyarrow.dataset.dataset(folder / "record").to_table().to_pandas()
     moments = data.section("moments")
     costs = [moment.cost for moment in moments]
@@ -104,7 +104,7 @@ def test_moments_are_the_costs_of_the_record(folder, data):
         assert inside[0] > 0 < inside[-1]
 
 
-def test_charts_end_where_the_summary_does(folder, data):
+def test_charts_end_at_the_values_of_the_summary(folder, data):
     summary = json.loads((folder / "summary.json").read_text())
     charts = {chart.title: chart for chart in data.section("charts")}
     assert list(charts) == [
@@ -134,7 +134,7 @@ def test_a_run_that_crashed_gets_a_page_with_a_banner(folder, tmp_path):
     assert build_report(cut).startswith("<!doctype html>")
 
 
-def test_a_crash_within_an_episode_leaves_what_was_written(folder, tmp_path):
+def test_a_crash_within_an_episode_keeps_what_was_written(folder, tmp_path):
     cut = tmp_path / "cut"
     (cut / "record").mkdir(parents=True)
     shutil.copy(folder / "run.json", cut)
@@ -153,7 +153,7 @@ def test_damaged_files_are_left_out_and_named_in_the_banner(folder, tmp_path):
     part = next((bad / "track").glob("*"))
     part.write_bytes(part.read_bytes()[:200])
     data = page_of(bad)
-    assert f"Damaged files of the track were left out: {part.name}." in data.headline.banner
+    assert f"Unreadable files of the track were left out: {part.name}." in data.headline.banner
     for part in (bad / "record").glob("*"):
         part.write_bytes(b"PAR1 no longer")
     with pytest.raises(FileFormatError, match="none of the 1 files of the record"):
@@ -196,7 +196,7 @@ def test_stages_of_several_steps_are_laid_out_by_step(tmp_path):
     assert not any(chart.title == "Correct choices" for chart in data.section("charts"))
 
 
-def test_only_so_many_episodes_are_replayed_and_the_costliest(folder):
+def test_only_the_costliest_episodes_are_replayed(folder):
     data = page_of(folder, replays=1)
     table = pyarrow.dataset.dataset(folder / "record").to_table().to_pandas()
     replay = data.section("replay")
@@ -204,7 +204,7 @@ def test_only_so_many_episodes_are_replayed_and_the_costliest(folder):
     assert replay.note == "The 1 costliest of 2 episodes."
 
 
-def test_names_with_html_in_them_stay_text(tmp_path):
+def test_names_with_html_stay_text(tmp_path):
     wicked = ('<img src=x onerror="alert(1)">', "</script><script>alert(2)</script>")
     folder = blend_to(tmp_path, "--no-alone", names=wicked, episodes=1, steps=20)
     page = build_report(folder)
@@ -213,7 +213,7 @@ def test_names_with_html_in_them_stay_text(tmp_path):
     assert json.loads(page.split('id="data">')[1].split("</script>")[0])["names"] == list(wicked)
 
 
-def test_nothing_comes_from_elsewhere(folder):
+def test_the_page_loads_nothing_from_the_network(folder):
     page = build_report(folder)
     page = page.split('id="data">')[0] + page.split('id="data">')[1].split("</script>", 1)[1]
     addresses = set(re.findall(r"https?://[^\s\"'`)]+", page))
@@ -298,7 +298,7 @@ def test_a_context_that_explains_little_is_a_warning(folder):
         ([(1.0, 8.0), (1.1, 8.0)], [(3.0, 9.0), (3.2, 9.0)], "lower than bold’s (9.0) and higher than wary’s (1.1)."),
     ],
 )
-def test_the_verdict_says_only_what_the_episodes_show(blend, bold, words):
+def test_the_verdict_claims_only_significant_differences(blend, bold, words):
     def sums(rows):
         returns, costs = zip(*rows, strict=True)
         return {

@@ -34,7 +34,7 @@ def data(folder):
     return page_of(folder, replays=2)
 
 
-def test_the_table_is_the_verdicts(folder, data):
+def test_the_table_agrees_with_the_verdict(folder, data):
     verdict = json.loads((folder / "verdict.json").read_text())["PointGoal1"]
     rows = data.section("table").rows
     assert [row.name for row in rows] == ["performant", "safe", "random", "blended"]
@@ -61,7 +61,7 @@ def test_charts_follow_the_data_points(folder, data):
     assert {"Cost", "Average loss and its bound", "Who drove", "Learned weights (theta)"} < set(charts)
 
 
-def test_the_page_carries_the_figure_and_how_it_was_made(folder, data):
+def test_the_page_contains_the_figure_and_its_provenance(folder, data):
     assert data.section("figure").source.startswith("data:image/png;base64,")
     facts = dict(data.section("provenance").facts)
     assert facts["command"].startswith("blendctl reproduce --worlds PointGoal1")
@@ -69,7 +69,7 @@ def test_the_page_carries_the_figure_and_how_it_was_made(folder, data):
     assert len(build_report(folder)) < 5_000_000
 
 
-def test_the_replay_is_what_was_driven(folder, data):
+def test_the_replay_equals_the_experiment(folder, data):
     rows = pyarrow.parquet.read_table(folder / "episodes.parquet").to_pylist()
     last = [row for row in rows if row["role"] == "blended" and row["data_point"] == 1]
     replay = data.section("replay")
@@ -96,7 +96,7 @@ def test_without_its_units_there_is_no_replay(folder, tmp_path):
     assert page_of(tmp_path / "edited", replays=2).section("replay") is None
 
 
-def test_one_that_did_not_end_has_a_banner(folder, tmp_path):
+def test_an_unfinished_experiment_has_a_banner(folder, tmp_path):
     cut = tmp_path / "cut"
     shutil.copytree(folder, cut)
     for name in ("verdict.json", "figure.png"):
@@ -113,7 +113,7 @@ def test_one_that_did_not_end_has_a_banner(folder, tmp_path):
         build_report(cut)
 
 
-def test_tables_newer_than_the_verdict_are_what_is_shown(folder, tmp_path):
+def test_tables_newer_than_the_verdict_take_precedence(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "on")
     words = ["reproduce", "--worlds", "PointGoal1", "--data-points", "3", "--episodes", "2", "--steps", "40"]
     with pytest.raises(SystemExit):
@@ -129,7 +129,7 @@ def test_tables_newer_than_the_verdict_are_what_is_shown(folder, tmp_path):
     assert row.returns[0] == pytest.approx(blended["return_mean"].mean())
 
 
-def test_bands_over_several_traces_are_those_of_the_traces(tmp_path):
+def test_bands_are_intervals_over_traces(tmp_path):
     words = ["reproduce", "--worlds", "PointGoal1", "--data-points", "1", "--episodes", "2", "--steps", "40"]
     with pytest.raises(SystemExit):
         main([*words, "--traces", "3", "--engine", "inline", "--out", str(tmp_path)])

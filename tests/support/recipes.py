@@ -1,7 +1,8 @@
 """Follow the recipes of CONTRIBUTING.md in a copy of the package.
 
-A recipe is a section with Python blocks. The first line of a block names its file: `# src/blendctl/x.py` makes a new
-file, `# src/blendctl/x.py, after: TEXT` inserts the block after the first line that contains TEXT.
+A recipe is a section with blocks of Python or JavaScript. The first line of a block is a comment that names its file:
+`# src/blendctl/x.py` makes a new file, `# src/blendctl/x.py, after: TEXT` inserts the block after the first line that
+contains TEXT.
 """
 
 import os
@@ -13,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 BLOCK = re.compile(
-    r"^```python\n# (?P<path>src/[^\s,]+)(?:, after: (?P<after>[^\n]+))?\n(?P<code>.*?)^```$", re.M | re.S
+    r"^```(?:python|js)\n(?:#|//) (?P<path>src/[^\s,]+)(?:, after: (?P<after>[^\n]+))?\n(?P<code>.*?)^```$", re.M | re.S
 )
 
 

@@ -1,4 +1,4 @@
-"""`blendctl explain`: one decision of a recorded run in plain words."""
+"""`blendctl explain`: one decision of a recorded run in words."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["explain"]
 @click.command(epilog="Example: blendctl explain out/blend --step 250")
 @click.argument("run", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--step", type=click.IntRange(1), required=True, help="Control step, from 1.")
-@json_option("the decision and what it brought")
+@json_option("the decision and its feedback")
 def explain(run: Path, step: int, json_file: Path | None) -> None:
-    """Say why a controller drove at a step of RUN, the output directory of `blend` or a record, with the numbers."""
+    """Explain why a controller drove at a step of RUN: the output directory of `blend`, or a record."""
     from blendctl.blender.explain import explain_record, read_record
 
     record = read_record(run, step=step)
@@ -30,7 +30,7 @@ def explain(run: Path, step: int, json_file: Path | None) -> None:
 
 
 def _facts(record: Record) -> dict[str, Any]:
-    """Give a decision as JSON data: what is said in words, as numbers."""
+    """Return a decision as JSON data."""
     info, decision = record.run_info, record.decision
     goals = info.objectives.names
     arms: dict[str, Any] = {}
@@ -43,7 +43,7 @@ def _facts(record: Record) -> dict[str, Any]:
                 "index": dict(zip(goals, decision.ucb[row].tolist(), strict=True)),
                 "loss": float(decision.loss[row]),
             }
-    brought = None if record.feedback is None else dict(zip(goals, record.feedback.tolist(), strict=True))
+    feedback = None if record.feedback is None else dict(zip(goals, record.feedback.tolist(), strict=True))
     return {
         "stage": record.stage,
         "step": record.step,
@@ -57,7 +57,7 @@ def _facts(record: Record) -> dict[str, Any]:
         "loss_bound": record.loss_bound if decision is not None else None,
         "arms": arms,
         "action": record.action.tolist(),
-        "feedback": brought,
+        "feedback": feedback,
         "learned": record.learned,
         "correct": record.correct,
     }

@@ -13,31 +13,31 @@ __all__ = ["report"]
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path, dir_okay=False),
-    help="The file.  [report.html in RUN; RUN.html beside RUN if that is a record]",
+    help="Output file.  [report.html in RUN; RUN.html beside RUN if RUN is a record]",
 )  # fmt: skip
 @click.option(
     "--replays", type=click.IntRange(0),
-    help="Episodes to replay; of a longer drive the costliest.  [10; of an experiment 3, which are driven again]",
+    help="Number of episodes to replay, the costliest of a longer run.  [10; 3 for an experiment, which are rerun]",
 )  # fmt: skip
-@click.option("--open", "open_page", is_flag=True, help="Open it in the browser.")
+@click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
 def report(run: Path, out: Path | None, replays: int | None, open_page: bool) -> None:
-    """Make one self-contained HTML page about RUN: the output directory of `blend` or `reproduce`, or a record."""
+    """Write one self-contained HTML page about RUN: the output directory of `blend` or `reproduce`, or a record."""
     from rich.console import Console
 
     from blendctl.atomic import write_atomically
     from blendctl.reports import build_report
 
-    with Console(stderr=True).status("making the page; an experiment's replay is driven again"):
+    with Console(stderr=True).status("building the page (an experiment is rerun for its replay)"):
         page = build_report(run, replays=replays).encode()
-    file = _usual_file(run) if out is None else out
+    file = _default_file(run) if out is None else out
     write_atomically(file, page)
     click.echo(f"wrote {file} ({len(page) / 1e6:.1f} MB)")
     if open_page:
         click.launch(file.resolve().as_uri())
 
 
-def _usual_file(run: Path) -> Path:
-    """Say where the page goes: into an output directory, but beside a record, all of whose files must be Parquet."""
+def _default_file(run: Path) -> Path:
+    """Return where the page goes: into an output directory, but beside a record, which holds only Parquet files."""
     from blendctl.table_parts import list_parts
 
     if list_parts(run / "record") or not list_parts(run):

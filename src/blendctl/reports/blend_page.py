@@ -25,7 +25,7 @@ def headline(run: BlendRun) -> Headline:
     banner = list(run.folder.missing)
     for what, table in (("record", run.stages), ("track", run.poses)):
         if table is not None and table.damaged:
-            banner.append(f"Damaged files of the {what} were left out: {', '.join(table.damaged)}.")
+            banner.append(f"Unreadable files of the {what} were left out: {', '.join(table.damaged)}.")
     planned = run.folder.about.get("planned_episodes")
     if planned and not run.folder.summary and run.stages:
         banner.append(f"{run.summary['episodes']} of {planned} episodes ended; {len(run.stages)} stages were recorded.")

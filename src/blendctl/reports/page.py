@@ -29,16 +29,15 @@ R = TypeVar("R", bound=Run)
 
 @dataclass(frozen=True)
 class Section(Generic[R]):
-    """A section: `data` collects what the script `page/sections/NAME.js` of a package shows."""
+    """A section: `data` collects what the script `page/sections/NAME.js` shows."""
 
     name: str
     title: str  # heading and link, "" for none
     data: Callable[[R], object]  # returns JSON data or dataclasses; None leaves the section out
-    package: str = "blendctl.reports"
 
     def script(self) -> str:
         """Return the text of the script, which calls `section(NAME, (host, data, page) => ...)`."""
-        return resources.files(self.package).joinpath("page", "sections", f"{self.name}.js").read_text("utf-8")
+        return resources.files("blendctl.reports").joinpath("page", "sections", f"{self.name}.js").read_text("utf-8")
 
 
 @dataclass(frozen=True)
