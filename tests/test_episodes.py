@@ -13,7 +13,7 @@ from blendctl.switches import METHODS, open_worlds
 from blendctl.switches.bandits import pooled_bandit
 from blendctl.switches.random_switch import RandomSwitch
 from blendctl.switches.shared import SharedControl
-from blendctl.switches.single import SingleController
+from blendctl.switches.single_controller import SingleController
 
 STEPS = 40
 

@@ -15,7 +15,7 @@ from blendctl.episodes import run_episodes
 from blendctl.errors import InputError
 from blendctl.statistics import mean_interval
 from blendctl.switches.base import open_worlds
-from blendctl.switches.single import SingleController
+from blendctl.switches.single_controller import SingleController
 
 __all__ = ["Evaluation", "evaluate"]
 

@@ -18,8 +18,7 @@ PUBLIC_MODULES = re.findall(r"^::: (\S+)", API, re.MULTILINE)
 READER_FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").glob("*.py"))]
 # Modules that may share a name, because the name means the same in each package (see CONTRIBUTING.md). A command's
 # module may also share the name of the module that does its work.
-SHARED_MODULE_NAMES = {"__init__", "base", "core", "batch", "kernels", "single"}
-SHARED_CLASS_NAMES = {"Unit"}
+SHARED_MODULE_NAMES = {"__init__", "base", "core", "batch", "kernels"}
 
 
 def public_objects():
@@ -78,7 +77,7 @@ def test_the_imports_of_readers_are_found():
 def test_no_two_public_objects_share_a_name():
     by_name = defaultdict(set)
     for _, name, value in public_objects():
-        if (inspect.isclass(value) or inspect.isfunction(value)) and name not in SHARED_CLASS_NAMES:
+        if inspect.isclass(value) or inspect.isfunction(value):
             by_name[name].add(f"{value.__module__}.{value.__qualname__}")
     assert {name: homes for name, homes in by_name.items() if len(homes) > 1} == {}
 
@@ -87,7 +86,7 @@ def test_no_two_classes_of_the_source_share_a_name():
     by_name = defaultdict(list)
     for file in SOURCE.rglob("*.py"):
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and node.name not in SHARED_CLASS_NAMES:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 by_name[node.name].append(str(file.relative_to(SOURCE)))
     assert {name: files for name, files in by_name.items() if len(files) > 1} == {}
 

@@ -18,7 +18,7 @@ from blendctl.features import (
     Predictions,
     Scaled,
     Stack,
-    Unit,
+    UnitLength,
     as_feature,
     bind_feature,
 )
@@ -86,10 +86,10 @@ def test_a_batch_gives_what_its_rows_give(feature):
 
 def test_stacks_scales_and_units_keep_the_length():
     short = Custom(lambda o, a, arm: [3.0, 4.0], size=2)
-    assert Unit(short).bind([], objectives=2)(0, 0, 0) == pytest.approx([0.6, 0.8])
-    assert Unit(Custom(lambda o, a, arm: [0.0], size=1)).bind([], objectives=2)(0, 0, 0).tolist() == [0.0]
+    assert UnitLength(short).bind([], objectives=2)(0, 0, 0) == pytest.approx([0.6, 0.8])
+    assert UnitLength(Custom(lambda o, a, arm: [0.0], size=1)).bind([], objectives=2)(0, 0, 0).tolist() == [0.0]
     assert Scaled(short, by=[3.0, 2.0]).bind([], objectives=2)(0, 0, 0).tolist() == [1.0, 2.0]
-    stack = Stack(Unit(short), OneHot(), Unit(short)).bind(PAIR, objectives=2)
+    stack = Stack(UnitLength(short), OneHot(), UnitLength(short)).bind(PAIR, objectives=2)
     assert stack.size == 6
     assert np.linalg.norm(stack(0, 0, 1)) == pytest.approx(1.0)
 

@@ -1,6 +1,6 @@
 """The context psi: what is known about the action of each controller before one of them acts."""
 
-from blendctl.features.base import BoundFeature, Custom, Feature, OneHot, Scaled, Stack, Unit
+from blendctl.features.base import BoundFeature, Custom, Feature, OneHot, Scaled, Stack, UnitLength
 from blendctl.features.online import OnlineLinear
 from blendctl.features.predictions import Critics, Predictions
 from blendctl.features.registry import as_feature, bind_feature, default_feature
@@ -15,7 +15,7 @@ __all__ = [
     "Custom",
     "Stack",
     "Scaled",
-    "Unit",
+    "UnitLength",
     "as_feature",
     "bind_feature",
     "default_feature",

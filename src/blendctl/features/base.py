@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from blendctl.controllers.base import Controller
 from blendctl.errors import InputError
 
-__all__ = ["Feature", "BoundFeature", "OneHot", "Custom", "Stack", "Scaled", "Unit"]
+__all__ = ["Feature", "BoundFeature", "OneHot", "Custom", "Stack", "Scaled", "UnitLength"]
 
 FloatArray = NDArray[np.float64]
 
@@ -173,7 +173,7 @@ class Scaled:
 
 
 @dataclass(frozen=True)
-class Unit:
+class UnitLength:
     """A feature scaled to length 1; 0 stays 0."""
 
     feature: Feature

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from blendctl.controllers.base import Controller, Critic, Predictor
 from blendctl.errors import InputError
-from blendctl.features.base import BoundFeature, Scaled, Unit
+from blendctl.features.base import BoundFeature, Scaled, UnitLength
 
 __all__ = ["Predictions", "NextStepPredictions", "Critics", "can_predict"]
 
@@ -103,7 +103,7 @@ class Critics:
                     f'use features="predictions" or features="online"'
                 )
         raw = _Raw(list(controllers))
-        shaped = Unit(raw) if self.unit else Scaled(raw, self.scale)
+        shaped = UnitLength(raw) if self.unit else Scaled(raw, self.scale)
         return shaped.bind(controllers, objectives=objectives)
 
 

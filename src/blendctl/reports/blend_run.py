@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from blendctl.reports.replay import EpisodeSums, Recording, episode_sums
+from blendctl.reports.replay import ReplayData, ReplayedEpisode, episode_sums
 from blendctl.reports.run_data import FloatArray, PoseTable, StageTable, read_poses, read_stages
 from blendctl.reports.run_dir import RunDir
 from blendctl.statistics import mean_interval
@@ -23,7 +23,7 @@ class BlendRun:
     stages: StageTable | None  # None without a record
     poses: PoseTable | None
     summary: dict[str, Any]  # of the run, or computed from its record; empty if nothing was recorded
-    recording: Recording | None
+    recording: ReplayData | None
 
     @property
     def about(self) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def read_blend_run(folder: RunDir, *, replays: int) -> BlendRun:
     costliest = sorted(sums, key=lambda episode: -episode.cost)[:replays]
     shown = sorted(costliest, key=lambda episode: episode.number)
     note = f"The {len(shown)} costliest of {len(sums)} episodes." if len(shown) < len(sums) else ""
-    recording = Recording(stages, poses, shown, about.get("seed"), note)
+    recording = ReplayData(stages, poses, shown, about.get("seed"), note)
     return BlendRun(folder, stages, poses, _summary_of_record(stages, sums) | about, recording)
 
 
@@ -66,7 +66,7 @@ def true_loss(stages: StageTable) -> FloatArray:
     return loss
 
 
-def _summary_of_record(stages: StageTable, sums: list[EpisodeSums]) -> dict[str, Any]:
+def _summary_of_record(stages: StageTable, sums: list[ReplayedEpisode]) -> dict[str, Any]:
     """Compute a summary; means are over complete episodes if there are any."""
     complete = [episode for episode in sums if episode.complete]
     counted = complete or sums

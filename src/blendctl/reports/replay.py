@@ -13,7 +13,7 @@ from blendctl.reports.page import Run
 from blendctl.reports.page_data import Episode, Moment, Replay
 from blendctl.reports.run_data import PoseTable, StageTable
 
-__all__ = ["EpisodeSums", "Recording", "RecordedRun", "episode_sums", "moments", "replay"]
+__all__ = ["ReplayedEpisode", "ReplayData", "RecordedRun", "episode_sums", "moments", "replay"]
 
 BITS = 12  # of the mantissa: four digits, as many as the page shows
 GAP = 10  # steps without cost that end a moment
@@ -25,7 +25,7 @@ IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class EpisodeSums:
+class ReplayedEpisode:
     """One episode of a record in numbers."""
 
     number: int
@@ -36,12 +36,12 @@ class EpisodeSums:
 
 
 @dataclass(frozen=True)
-class Recording:
+class ReplayData:
     """Recorded episodes to replay."""
 
     stages: StageTable
     poses: PoseTable | None
-    episodes: list[EpisodeSums]  # those that are shown
+    episodes: list[ReplayedEpisode]  # those that are shown
     seed: int | None  # of episode 0
     note: str = ""
 
@@ -50,11 +50,11 @@ class RecordedRun(Run, Protocol):
     """A run with episodes to replay."""
 
     @property
-    def recording(self) -> Recording | None:
+    def recording(self) -> ReplayData | None:
         """Return the episodes; None if nothing was recorded."""
 
 
-def episode_sums(stages: StageTable) -> list[EpisodeSums]:
+def episode_sums(stages: StageTable) -> list[ReplayedEpisode]:
     """Add up every episode of a record."""
     episodes = stages.column("episode")
     rewards, costs, steps = stages.floats("reward"), stages.floats("cost"), stages.column("steps")
@@ -63,7 +63,7 @@ def episode_sums(stages: StageTable) -> list[EpisodeSums]:
     for episode in np.unique(episodes):
         rows = episodes == episode
         totals = int(steps[rows].sum()), float(rewards[rows].sum()), float(costs[rows].sum())
-        sums.append(EpisodeSums(int(episode), *totals, complete=bool(ended[rows].any())))
+        sums.append(ReplayedEpisode(int(episode), *totals, complete=bool(ended[rows].any())))
     return sums
 
 

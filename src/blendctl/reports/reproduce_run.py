@@ -12,7 +12,7 @@ import pyarrow as pa
 from blendctl.experiments.rerun import rerun_episodes
 from blendctl.experiments.tables import EPISODES, POINTS
 from blendctl.experiments.verdict import verdict
-from blendctl.reports.replay import Recording, episode_sums
+from blendctl.reports.replay import ReplayData, episode_sums
 from blendctl.reports.run_data import read_poses, read_stages
 from blendctl.reports.run_dir import RunDir
 from blendctl.table_parts import read_table
@@ -29,7 +29,7 @@ class ReproduceRun:
     folder: RunDir
     points: pa.Table  # a row per data point, as in `experiments.tables.POINTS`
     verdicts: dict[str, Any]  # by world
-    recording: Recording | None  # None if the episodes cannot be repeated
+    recording: ReplayData | None  # None if the episodes cannot be repeated
     names: ClassVar[list[str]] = ["performant", "safe"]
     objectives: ClassVar[list[str]] = ["reward", "-cost"]
 
@@ -50,7 +50,7 @@ def read_reproduce_run(folder: RunDir, *, replays: int) -> ReproduceRun:
     return ReproduceRun(folder, points, verdict(episodes, points) or stored, recording)
 
 
-def _repeat(folder: RunDir, points: Rows, replays: int) -> Recording | None:
+def _repeat(folder: RunDir, points: Rows, replays: int) -> ReplayData | None:
     """Repeat episodes in the first world in which that is possible."""
     last = {row["world"]: row["data_point"] for row in points if row["role"] == "blended" and row["trace"] == 0}
     for world, point in last.items():
@@ -62,5 +62,5 @@ def _repeat(folder: RunDir, points: Rows, replays: int) -> Recording | None:
             poses = None if again is None else read_poses(again.track)
         if again is not None and stages is not None:
             note = f"{world}, data point {point + 1}: a rerun of its first episodes, identical to the experiment."
-            return Recording(stages, poses, episode_sums(stages), again.seed, note)
+            return ReplayData(stages, poses, episode_sums(stages), again.seed, note)
     return None

@@ -18,7 +18,7 @@ from blendctl.switches.oracles import NextStep, Rollouts
 from blendctl.switches.random_switch import RandomSwitch
 from blendctl.switches.shared import SharedControl
 from blendctl.switches.simplex import Simplex
-from blendctl.switches.single import SingleController
+from blendctl.switches.single_controller import SingleController
 
 __all__ = ["METHODS", "Method", "Parameter", "find_method", "with_values"]
 
