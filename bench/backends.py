@@ -22,7 +22,7 @@ from rich.table import Table
 from blendctl.envs import VectorWorld
 from blendctl.envs.compiled_task import SUBSTEPS
 from blendctl.envs.kernels import load_world
-from blendctl.envs.physics import make_bench
+from blendctl.envs.physics import make_slot
 
 try:
     import mjbatch
@@ -45,8 +45,8 @@ def raw_step(worlds: VectorWorld) -> Step:
     """A bare mj_step loop, without the closing pass."""
     pairs = []
     for row in range(worlds.num_envs):
-        bench, memory = make_bench(worlds.batch.model)
-        load_world(worlds.batch.plan, bench, worlds.batch.worlds, row)
+        slot, memory = make_slot(worlds.batch.model)
+        load_world(worlds.batch.plan, slot, worlds.batch.worlds, row)
         pairs.append(memory)
 
     def step(actions: np.ndarray) -> None:
@@ -68,8 +68,8 @@ def rollout_step(worlds: VectorWorld) -> Step:
     """mujoco.rollout: an eleventh sub-step stands for the closing pass, whose sensors it computes first."""
     n, models = worlds.num_envs, []
     for row in range(n):
-        bench, (model, _) = make_bench(worlds.batch.model)
-        load_world(worlds.batch.plan, bench, worlds.batch.worlds, row)
+        slot, (model, _) = make_slot(worlds.batch.model)
+        load_world(worlds.batch.plan, slot, worlds.batch.worlds, row)
         models.append(model)
     data = mujoco.MjData(models[0])
     kinds = mujoco.mjtState
@@ -102,8 +102,8 @@ def mjbatch_step(worlds: VectorWorld) -> Step:
     if model.neq:
         fields["eq_data"] = batch.expand("eq_data")
     for row in range(n):
-        bench, (own, _) = make_bench(model)
-        load_world(worlds.batch.plan, bench, worlds.batch.worlds, row)
+        slot, (own, _) = make_slot(model)
+        load_world(worlds.batch.plan, slot, worlds.batch.worlds, row)
         for name, values in fields.items():
             values[row] = getattr(own, name)
     batch.bind("qpos")[:] = worlds.batch.worlds.qpos

@@ -33,7 +33,7 @@ from blendctl.controllers.zoo import PAIRS
 from blendctl.envs import SingleWorld, VectorWorld
 from blendctl.envs.compiled_task import SUBSTEPS
 from blendctl.envs.kernels import load_world
-from blendctl.envs.physics import make_bench
+from blendctl.envs.physics import make_slot
 
 GOAL_MS = {"PointGoal1": 0.5, "PointPush1": 0.9, "CarButton1": 1.8}
 PAPER_MS = {"PointGoal1": 2.0, "PointPush1": 3.0, "CarButton1": 5.0}
@@ -154,7 +154,7 @@ def iteration(world: str, steps: int, rounds: int) -> dict[str, Any]:
     def measure() -> dict[str, list[float]]:
         env = SingleWorld(world, max_episode_steps=10**9)
         observation, _ = env.reset(seed=0)
-        bench, (model, data) = make_bench(env.batch.model)
+        bench, (model, data) = make_slot(env.batch.model)
         blender = Blender(controllers, ["fast", "safe"], fallback="safe", seed=0)
         evaluator = CounterfactualEvaluator(env, blender)
         whole, physics = [], []

@@ -24,7 +24,7 @@ from rich.table import Table
 from blendctl.envs import NAMES, VectorWorld, find_task, world_id
 from blendctl.envs.compiled_task import SUBSTEPS
 from blendctl.envs.kernels import load_world
-from blendctl.envs.physics import make_bench
+from blendctl.envs.physics import make_slot
 
 GOALS = {
     "PointGoal1": (0.70, 3.0),
@@ -46,8 +46,8 @@ class Timing:
 
 def placed(worlds: VectorWorld, row: int) -> tuple[mujoco.MjModel, mujoco.MjData]:
     """A model and data of their own with one world's layout and state."""
-    bench, (model, data) = make_bench(worlds.batch.model)
-    load_world(worlds.batch.plan, bench, worlds.batch.worlds, row)
+    slot, (model, data) = make_slot(worlds.batch.model)
+    load_world(worlds.batch.plan, slot, worlds.batch.worlds, row)
     return model, data
 
 

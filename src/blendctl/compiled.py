@@ -49,7 +49,8 @@ def _remember(function: F, dispatcher: Any) -> F:
     parts = _parts[id(dispatcher)] = _parts_of(function)
     cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if cache_file is not None:
-        cache_file._source_stamp = (cache_file._source_stamp, tuple(sorted(parts)))
+        # In the version, which numba compares before it unpickles: types of older code may no longer exist.
+        cache_file._version += f" {hashlib.sha256(repr(sorted(parts)).encode()).hexdigest()}"
     return cast(F, dispatcher)
 
 

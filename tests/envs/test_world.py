@@ -4,7 +4,7 @@ import mujoco
 import pytest
 
 from blendctl.envs import NAMES, find_task
-from blendctl.envs.compiled_task import make_plan
+from blendctl.envs.compiled_task import compile_task
 from blendctl.envs.world import body_name, build_model
 
 SIZES = {"Goal0": 28, "Goal1": 60, "Goal2": 60, "Push0": 44, "Push1": 76, "Push2": 76} | {
@@ -19,7 +19,7 @@ def test_the_observation_has_the_reference_size(name):
     task = find_task(name)
     expected = SIZES[name.removeprefix("Point").removeprefix("Car")] + (12 if task.robot == "Car" else 0)
     model = build_model(task)
-    assert make_plan(task, model, max_steps=1).obs_size == expected
+    assert compile_task(task, model, max_steps=1).obs_size == expected
 
 
 @pytest.mark.parametrize(("name", "mass"), [("PointGoal0", 5.1887902e-3), ("CarGoal0", 0.0304449847)])

@@ -24,7 +24,7 @@ from blendctl.controllers.dense import run_row
 from blendctl.controllers.encoding import encode
 from blendctl.controllers.network import NetworkController, predict_row
 from blendctl.envs import SingleWorld
-from blendctl.envs.compiled_task import SUBSTEPS, Plan
+from blendctl.envs.compiled_task import SUBSTEPS, CompiledTask
 from blendctl.envs.deferred_peek import DeferredPeeks, PeekResult, keep
 from blendctl.envs.kernels import Outcome, step_world
 from blendctl.envs.physics import PhysicsSlot
@@ -158,9 +158,9 @@ class CompiledLoop:
             psi=np.empty((n, arms, 2)),
         )
         kept, asked = self.peeks.filling
-        count = batch.crew.run(
-            lambda bench: drive(
-                batch.plan, bench, batch.worlds, self.arms, self.previous,
+        count = batch.pool.run(
+            lambda thread_slot: drive(
+                batch.plan, thread_slot, batch.worlds, self.arms, self.previous,
                 learner.state, learner.rng, learner.config, noise, kept, asked, batch.blank_outcome(), stages,
             )
         )[0]  # fmt: skip
@@ -211,8 +211,8 @@ def _compiled_arm(controller: NetworkController) -> CompiledArm:
 
 @compiled
 def drive(
-    plan: Plan,
-    bench: PhysicsSlot,
+    plan: CompiledTask,
+    thread_slot: PhysicsSlot,
     worlds: WorldState,
     drivers: tuple[CompiledArm, ...],
     previous: int,
@@ -246,7 +246,7 @@ def drive(
                 asked[0, slot] = actions[other]
                 slot += 1
         clear(out)
-        step_world(plan, bench, worlds, 0, actions[arm], SUBSTEPS, out)
+        step_world(plan, thread_slot, worlds, 0, actions[arm], SUBSTEPS, out)
         feedback[0], feedback[1] = out.reward[0], -1.0 * out.cost[0]
         if not (math.isfinite(feedback[0]) and math.isfinite(feedback[1])):
             return -1

@@ -11,12 +11,12 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from blendctl.envs.compiled_task import SUBSTEPS, FloatArray, make_plan
+from blendctl.envs.compiled_task import SUBSTEPS, FloatArray, compile_task
 from blendctl.envs.kernels import DISABLED, BoolArray, Outcome, run_peeks, run_resets, run_steps
 from blendctl.envs.mersenne import seed_generator
 from blendctl.envs.objects import check_count
 from blendctl.envs.tasks import Task
-from blendctl.envs.thread_pool import Crew
+from blendctl.envs.thread_pool import ThreadPool
 from blendctl.envs.world import build_model
 from blendctl.envs.world_state import (
     ENDED,
@@ -41,7 +41,7 @@ LARGEST_SEED = 2**32 - 1
 
 @lru_cache(maxsize=32)
 def _model_of(task: Task) -> mujoco.MjModel:
-    """Compile a task's model once per process; benches work on copies."""
+    """Compile a task's model once per process; slots work on copies."""
     return build_model(task)
 
 
@@ -53,7 +53,7 @@ def check_seed(seed: int) -> int:
 
 
 def as_policies(alternatives: ArrayLike | Sequence[Policy]) -> list[Policy]:
-    """Return the policies if that is what came."""
+    """Return the policies, or raise if these are not policies."""
     if isinstance(alternatives, Sequence) and alternatives:
         policies = [policy for policy in alternatives if callable(policy)]
         if len(policies) == len(alternatives):
@@ -83,9 +83,9 @@ class WorldBatch:
         self.task = task
         self.num_envs = num_envs
         self.model = _model_of(task)
-        self.plan = make_plan(task, self.model, max_steps=check_count(max_steps, "max_episode_steps"))
+        self.plan = compile_task(task, self.model, max_steps=check_count(max_steps, "max_episode_steps"))
         self.worlds = empty_worlds(self.plan, self.model, num_envs)
-        self.crew = Crew(self.model, min(threads, num_envs))
+        self.pool = ThreadPool(self.model, min(threads, num_envs))
         self.mark = fingerprint(task)
         self.act_size: int = self.model.nu
         self.cost_names = task.cost_names
@@ -97,7 +97,7 @@ class WorldBatch:
     def reset(self, mask: BoolArray) -> None:
         """Begin a new episode in the masked worlds; they must have been seeded once."""
         counter = np.zeros(1, dtype=np.int64)
-        self._expect_layouts(self.crew.run(lambda bench: run_resets(self.plan, bench, self.worlds, mask, counter)))
+        self._expect_layouts(self.pool.run(lambda slot: run_resets(self.plan, slot, self.worlds, mask, counter)))
 
     def step(
         self,
@@ -110,10 +110,10 @@ class WorldBatch:
         """Advance by checked actions (n, act); other `worlds` of the same size may stand in for the batch's own."""
         out = self.blank_outcome()
         counter = np.zeros(1, dtype=np.int64)
-        own = self.worlds if worlds is None else worlds
+        stepped = self.worlds if worlds is None else worlds
 
         self._expect_layouts(
-            self.crew.run(lambda bench: run_steps(self.plan, bench, own, actions, substeps, autoreset, out, counter))
+            self.pool.run(lambda slot: run_steps(self.plan, slot, stepped, actions, substeps, autoreset, out, counter))
         )
         return out
 
@@ -124,7 +124,7 @@ class WorldBatch:
         components = np.zeros((k, n, len(self.cost_names)))
         counter = np.zeros(1, dtype=np.int64)
         run = partial(run_peeks, self.plan)
-        self.crew.run(lambda bench: run(bench, self.worlds, actions, SUBSTEPS, reward, components, cost, counter))
+        self.pool.run(lambda slot: run(slot, self.worlds, actions, SUBSTEPS, reward, components, cost, counter))
         return reward, cost, components
 
     def roll(
@@ -209,10 +209,10 @@ class WorldBatch:
 
     def close(self) -> None:
         """Stop the threads."""
-        self.crew.close()
+        self.pool.close()
 
     def blank_outcome(self) -> Outcome:
-        """Make room for what a step brings: zeros."""
+        """Return an empty outcome: zeros."""
         n, size = self.worlds.obs.shape
 
         def flags() -> BoolArray:

@@ -8,13 +8,13 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from blendctl.envs.compiled_task import Plan
+from blendctl.envs.compiled_task import CompiledTask
 from blendctl.envs.drawing import Picture
 from blendctl.envs.gl import open_context
 from blendctl.envs.glyphs import Color
 from blendctl.envs.kernels import load_world
 from blendctl.envs.palette import kind_colors
-from blendctl.envs.physics import make_bench
+from blendctl.envs.physics import make_slot
 from blendctl.envs.scene import Body, Scene
 from blendctl.envs.tasks import Task
 from blendctl.envs.world import model_xml
@@ -35,7 +35,7 @@ class Camera:
     def __init__(self, task: Task, *, width: int, height: int) -> None:
         self.task = task
         self.colors = kind_colors(task)
-        self._bench, (self._model, self._data) = make_bench(_drawn_model(task, width, height, self.colors))
+        self._slot, (self._model, self._data) = make_slot(_drawn_model(task, width, height, self.colors))
         extras = sum(kind.count for kind in task.objects)
         self._scene = mujoco.MjvScene(self._model, maxgeom=self._model.ngeom + extras + 100)
         self._option = mujoco.MjvOption()
@@ -48,10 +48,10 @@ class Camera:
         self._drawer: Any = mujoco.MjrContext(self._model, mujoco.mjtFontScale.mjFONTSCALE_100)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._drawer)
 
-    def draw(self, plan: Plan, worlds: WorldState, *, row: int, scene: Scene) -> Picture:
+    def draw(self, plan: CompiledTask, worlds: WorldState, *, row: int, scene: Scene) -> Picture:
         """Draw one world, whose scene this is, as (height, width, 3) bytes of red, green, blue."""
         self._context.make_current()
-        load_world(plan, self._bench, worlds, row)
+        load_world(plan, self._slot, worlds, row)
         mujoco.mj_kinematics(self._model, self._data)
         mujoco.mj_comPos(self._model, self._data)
         mujoco.mj_camlight(self._model, self._data)

@@ -38,7 +38,7 @@ class Caption:
         hurts: bool = False,
         meets: bool = False,
     ) -> Picture:
-        """Give the picture with its strip; a step that costs shows its cost in red, one that meets a goal in green."""
+        """Return the picture with its strip: the cost is red if the step costs, the return green if it meets a goal."""
         width = picture.shape[1]
         if self._blank is None or self._blank.width != width:
             self._blank = self._strip(width)

@@ -1,7 +1,7 @@
 """Turn a task into the numbers that the compiled code works from.
 
 Items are the robot (item 0) and every object, in the order of placement; kinds occupy
-consecutive items. A `Plan` says where each item's pose lives and what it is good for.
+consecutive items. A `CompiledTask` has the address of each item's pose and its role.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from blendctl.envs.tasks import LIDAR_BINS, REWARDS, Task
 from blendctl.envs.world import body_name, contact_kinds
 from blendctl.errors import InputError
 
-__all__ = ["Plan", "make_plan", "SUBSTEPS", "LIDAR_BINS"]
+__all__ = ["CompiledTask", "compile_task", "SUBSTEPS", "LIDAR_BINS"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -29,7 +29,7 @@ GOAL, PUSH, BUTTON = range(len(REWARDS))
 INSIDE, CONTACT, MOVING, WRONG_BUTTON = range(len(COST_TYPES))
 
 
-class Plan(NamedTuple):
+class CompiledTask(NamedTuple):
     """A task for compiled code. Items: robot first, then the objects as placed; -1 means none."""
 
     timestep: float  # s
@@ -60,7 +60,7 @@ class Plan(NamedTuple):
     obs_size: int
 
 
-def make_plan(task: Task, model: mujoco.MjModel, *, max_steps: int) -> Plan:
+def compile_task(task: Task, model: mujoco.MjModel, *, max_steps: int) -> CompiledTask:
     """Look up every address once."""
     robot = task.robot_spec
     first: dict[str, int] = {}
@@ -111,7 +111,7 @@ def make_plan(task: Task, model: mujoco.MjModel, *, max_steps: int) -> Plan:
     sights = [
         (first[kind.name], kind.count, isinstance(kind, Buttons) and task.reward == "button") for kind in task.sighted
     ]
-    return Plan(
+    return CompiledTask(
         timestep=float(model.opt.timestep),
         extents=float(task.extents),
         max_steps=int(max_steps),

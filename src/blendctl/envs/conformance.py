@@ -80,27 +80,27 @@ class Report:
 
     def failures(self) -> list[str]:
         """Say which limits are exceeded; empty when the world conforms."""
-        found = []
+        problems = []
         for limit, allowed in TOLERANCE.items():
             layer, quantity = limit.split(".")
             if quantity == "flags":
                 wrong = self.loose.cost_mismatch + self.loose.goal_mismatch
                 if wrong > max(1, allowed * self.loose.steps):
-                    found.append(f"loose flags differ in {wrong} of {self.loose.steps} steps")
+                    problems.append(f"loose flags differ in {wrong} of {self.loose.steps} steps")
             elif not getattr(getattr(self, layer), quantity) <= allowed:
                 value = getattr(getattr(self, layer), quantity)
-                found.append(f"{layer} {quantity} is {value:.3g}, allowed {allowed:g}")
+                problems.append(f"{layer} {quantity} is {value:.3g}, allowed {allowed:g}")
         for layer in ("logic", "strict"):
             for quantity in ("cost_mismatch", "goal_mismatch"):
                 count = getattr(getattr(self, layer), quantity)
                 if count:
-                    found.append(f"{layer} {quantity} in {count} steps")
+                    problems.append(f"{layer} {quantity} in {count} steps")
         if self.layout_mismatch:
-            found.append(f"layouts differ in {self.layout_mismatch} of {self.layouts} episodes")
-        return found
+            problems.append(f"layouts differ in {self.layout_mismatch} of {self.layouts} episodes")
+        return problems
 
     def as_json(self) -> dict[str, Any]:
-        """Give the report as plain numbers."""
+        """Return the report as plain numbers."""
         values = asdict(self)
         del values["name"]
         return values
@@ -197,7 +197,7 @@ def _set_worlds(recording: Recording, batch: WorldBatch, rows: NDArray[np.int64]
 
 
 def _wrong_costs(recording: Recording, batch: WorldBatch, out: Outcome) -> BoolArray:
-    """Tell in which steps (steps,) any component of the cost differs from the recording."""
+    """Return in which steps (steps,) any component of the cost differs from the recording."""
     columns = [recording.cost_names.index(name) for name in batch.task.cost_names]
     components = np.nan_to_num(recording["step_cost_components"][:, columns], nan=0.0)  # absent costs nothing
     wrong: BoolArray = (out.components != components).any(axis=1)
@@ -205,7 +205,7 @@ def _wrong_costs(recording: Recording, batch: WorldBatch, out: Outcome) -> BoolA
 
 
 def _wrong_goals(recording: Recording, batch: WorldBatch, out: Outcome) -> BoolArray:
-    """Tell in which steps (steps,) goal flag, next goal, its button or the timer differs from the recording."""
+    """Return in which steps (steps,) goal flag, next goal, its button or the timer differs from the recording."""
     after = recording.before + 1
     goal: BoolArray = out.goal_met != recording["step_goal_met"]
     goal |= (batch.worlds.xy[:, batch.plan.goal] != recording["row_goal_pos"][after, :2]).any(axis=1)

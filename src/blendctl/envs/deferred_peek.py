@@ -1,6 +1,6 @@
 """Judge actions from states that a world has left behind: many at once, on a thread of its own.
 
-What an action would have brought is rarely needed at once. So the state is kept, the world goes on, and when enough
+The outcome of an alternative action is rarely needed at once. So the state is kept, the world goes on, and when enough
 states have come together they are stepped in one compiled loop, beside the world's own steps.
 """
 
@@ -16,7 +16,7 @@ from blendctl.compiled import compiled
 from blendctl.envs.batch import name_costs
 from blendctl.envs.compiled_task import SUBSTEPS, FloatArray
 from blendctl.envs.kernels import run_peeks
-from blendctl.envs.physics import make_bench
+from blendctl.envs.physics import make_slot
 from blendctl.envs.world_state import WorldState, empty_worlds
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ __all__ = ["DeferredPeeks", "PeekResult", "keep"]
 
 
 class PeekResult(NamedTuple):
-    """What n actions would have brought, in the order in which they were added."""
+    """Outcomes of n alternative actions, in the order in which they were added."""
 
     reward: FloatArray  # (n,)
     cost: FloatArray  # (n,)
@@ -41,7 +41,7 @@ class DeferredPeeks:
         self.task, self.plan, self.size = batch.task, batch.plan, size
         self.added = 0  # since the last `start`
         self._source = batch.worlds
-        self._bench, self._memory = make_bench(batch.model)
+        self._slot, self._memory = make_slot(batch.model)
         # Two sets: one fills while the other is judged.
         self._kept = [empty_worlds(batch.plan, batch.model, size) for _ in range(2)]
         self._actions = [np.zeros((1, size, batch.act_size)) for _ in range(2)]
@@ -62,7 +62,7 @@ class DeferredPeeks:
 
     @property
     def filling(self) -> tuple[WorldState, FloatArray]:
-        """Where pairs come together: states, and actions (1, size, act); whoever fills them in sets `added`."""
+        """Where pairs come together: states, and actions (1, size, act); the caller fills them in and sets `added`."""
         return self._kept[self._filling], self._actions[self._filling]
 
     def start(self) -> Future[PeekResult]:
@@ -88,7 +88,7 @@ class DeferredPeeks:
         some = WorldState._make(array[:n] for array in kept)
         # As the loop is compiled for the worlds' own peeks: contiguous arrays.
         run_peeks(
-            self.plan, self._bench, some, np.ascontiguousarray(actions[:, :n]), SUBSTEPS, reward, parts, cost, counter
+            self.plan, self._slot, some, np.ascontiguousarray(actions[:, :n]), SUBSTEPS, reward, parts, cost, counter
         )  # fmt: skip
         return PeekResult(reward[0], cost[0], name_costs(self.task, parts[0]))
 

@@ -44,7 +44,7 @@ def find_backend() -> str | None:
 
 
 def explain_missing() -> str:
-    """Say why there is no backend, and what to do."""
+    """Return why there is no backend, and what to do."""
     tried = "; ".join(f"{name}: {reason}" for name, reason in _search(_candidates())[1].items())
     return (
         f"no OpenGL works without a screen here ({tried or 'MUJOCO_GL switches it off'}); install libegl1 or "

@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from blendctl.compiled import compiled
-from blendctl.envs.compiled_task import BUTTON, FloatArray, IntArray, Plan
+from blendctl.envs.compiled_task import BUTTON, CompiledTask, FloatArray, IntArray
 from blendctl.envs.layout import draw_goal, sample_layout
 from blendctl.envs.mersenne import draw_double
 from blendctl.envs.physics import PhysicsSlot, advance
@@ -35,7 +35,7 @@ NEXT_STEP, SAME_STEP, DISABLED = range(3)  # what happens after an episode's end
 
 
 class Outcome(NamedTuple):
-    """What a step brings, a row per world."""
+    """Results of a step, a row per world."""
 
     obs: FloatArray  # (n, obs)
     reward: FloatArray  # (n,)
@@ -62,11 +62,11 @@ claim = cast(Callable[[IntArray], int], intrinsic(_claim))
 
 
 @compiled
-def load_world(plan: Plan, bench: PhysicsSlot, worlds: WorldState, w: int) -> None:
-    """Put world w on the bench: its state into the data, its layout into the model."""
-    bench.qpos[:] = worlds.qpos[w]
-    bench.qvel[:] = worlds.qvel[w]
-    bench.warmstart[:] = worlds.warmstart[w]
+def load_world(plan: CompiledTask, slot: PhysicsSlot, worlds: WorldState, w: int) -> None:
+    """Load world w into the slot: its state into the data, its layout into the model."""
+    slot.qpos[:] = worlds.qpos[w]
+    slot.qvel[:] = worlds.qvel[w]
+    slot.warmstart[:] = worlds.warmstart[w]
     for item in range(plan.keepout.shape[0]):
         body = plan.body_at[item]
         if item == 0 and not plan.free_robot:
@@ -77,12 +77,12 @@ def load_world(plan: Plan, bench: PhysicsSlot, worlds: WorldState, w: int) -> No
         cosine = np.cos(worlds.rot[w, item] / 2.0)
         sine = np.sin(worlds.rot[w, item] / 2.0)
         if body >= 0:
-            bench.body_pos[body, 0] = worlds.xy[w, item, 0]
-            bench.body_pos[body, 1] = worlds.xy[w, item, 1]
-            bench.body_quat[body, 0] = cosine
-            bench.body_quat[body, 3] = sine
+            slot.body_pos[body, 0] = worlds.xy[w, item, 0]
+            slot.body_pos[body, 1] = worlds.xy[w, item, 1]
+            slot.body_quat[body, 0] = cosine
+            slot.body_quat[body, 3] = sine
         else:  # a gremlin's weld holds its start pose, relative to the mocap body's frame
-            weld = bench.eq_data[mocap]
+            weld = slot.eq_data[mocap]
             weld[3] = worlds.xy[w, item, 0]
             weld[4] = worlds.xy[w, item, 1]
             weld[5] = plan.height[item]
@@ -91,17 +91,17 @@ def load_world(plan: Plan, bench: PhysicsSlot, worlds: WorldState, w: int) -> No
 
 
 @compiled
-def _store(bench: PhysicsSlot, worlds: WorldState, w: int, time: float) -> None:
-    worlds.qpos[w] = bench.qpos
-    worlds.qvel[w] = bench.qvel
-    worlds.warmstart[w] = bench.warmstart
-    worlds.position[w] = bench.position
-    worlds.rotation[w] = bench.rotation
+def _store(slot: PhysicsSlot, worlds: WorldState, w: int, time: float) -> None:
+    worlds.qpos[w] = slot.qpos
+    worlds.qvel[w] = slot.qvel
+    worlds.warmstart[w] = slot.warmstart
+    worlds.position[w] = slot.position
+    worlds.rotation[w] = slot.rotation
     worlds.time[w] = time
 
 
 @compiled
-def _reset_world(plan: Plan, bench: PhysicsSlot, worlds: WorldState, w: int) -> bool:
+def _reset_world(plan: CompiledTask, slot: PhysicsSlot, worlds: WorldState, w: int) -> bool:
     """Begin an episode with a new layout; False if the objects do not fit into the extents."""
     xy = worlds.xy[w]
     rot = worlds.rot[w]
@@ -131,26 +131,26 @@ def _reset_world(plan: Plan, bench: PhysicsSlot, worlds: WorldState, w: int) -> 
     worlds.timer[w] = 0
     worlds.steps[w] = 0
     worlds.phase[w] = RUNNING
-    load_world(plan, bench, worlds, w)
-    bench.ctrl[:] = 0.0
-    advance(bench, plan, 0.0, 0)
-    _store(bench, worlds, w, 0.0)
-    measure(plan, bench, xy, worlds.last[w])
-    observe(plan, bench, xy, 0, worlds.obs[w])
+    load_world(plan, slot, worlds, w)
+    slot.ctrl[:] = 0.0
+    advance(slot, plan, 0.0, 0)
+    _store(slot, worlds, w, 0.0)
+    measure(plan, slot, xy, worlds.last[w])
+    observe(plan, slot, xy, 0, worlds.obs[w])
     return True
 
 
 @compiled
-def _replace_goal(plan: Plan, bench: PhysicsSlot, worlds: WorldState, w: int) -> bool:
-    """Draw the next goal where it keeps out of everything as it stands now; False if there is no room."""
+def _replace_goal(plan: CompiledTask, slot: PhysicsSlot, worlds: WorldState, w: int) -> bool:
+    """Draw the next goal clear of everything at its present place; False if there is no room."""
     now = worlds.xy[w].copy()
-    now[0, 0] = bench.position[0]
-    now[0, 1] = bench.position[1]
+    now[0, 0] = slot.position[0]
+    now[0, 1] = slot.position[1]
     for item in range(now.shape[0]):
         at = plan.qpos_at[item]
         if at >= 0 and plan.mocap_at[item] < 0:
-            now[item, 0] = bench.qpos[at]
-            now[item, 1] = bench.qpos[at + 1]
+            now[item, 0] = slot.qpos[at]
+            now[item, 1] = slot.qpos[at + 1]
     button = draw_goal(plan, now, worlds.key[w], worlds.pos[w])
     if button == -2:
         return False
@@ -158,14 +158,14 @@ def _replace_goal(plan: Plan, bench: PhysicsSlot, worlds: WorldState, w: int) ->
     worlds.button[w] = button
     if plan.reward == BUTTON:
         worlds.timer[w] = BUTTON_REST
-    measure(plan, bench, worlds.xy[w], worlds.last[w])
+    measure(plan, slot, worlds.xy[w], worlds.last[w])
     return True
 
 
 @compiled
 def step_world(
-    plan: Plan,
-    bench: PhysicsSlot,
+    plan: CompiledTask,
+    slot: PhysicsSlot,
     worlds: WorldState,
     w: int,
     action: FloatArray,
@@ -173,10 +173,10 @@ def step_world(
     out: Outcome,
 ) -> None:
     """Advance world w by an action (act,); row w of `out` starts as zeros."""
-    load_world(plan, bench, worlds, w)
+    load_world(plan, slot, worlds, w)
     for i in range(action.shape[0]):
-        bench.ctrl[i] = min(max(action[i], -1.0), 1.0)
-    time = advance(bench, plan, worlds.time[w], substeps)
+        slot.ctrl[i] = min(max(action[i], -1.0), 1.0)
+    time = advance(slot, plan, worlds.time[w], substeps)
     if np.isnan(time):  # the world keeps the state before the step
         out.obs[w] = worlds.obs[w]
         out.reward[w] = -REWARD_LIMIT
@@ -184,33 +184,33 @@ def step_world(
         out.unstable[w] = True
         worlds.phase[w] = ENDED
         return
-    _store(bench, worlds, w, time)
+    _store(slot, worlds, w, time)
     draw_double(worlds.key[w], worlds.pos[w])  # the reference draws its (constant) number of sub-steps
 
     xy = worlds.xy[w]
     distances = np.empty(2)
-    measure(plan, bench, xy, distances)
-    met = goal_met(plan, bench, distances, worlds.button[w])
+    measure(plan, slot, xy, distances)
+    met = goal_met(plan, slot, distances, worlds.button[w])
     out.reward[w] = rate(distances, worlds.last[w], met)
-    out.cost[w] = count_costs(plan, bench, xy, worlds.button[w], worlds.timer[w], out.components[w])
+    out.cost[w] = count_costs(plan, slot, xy, worlds.button[w], worlds.timer[w], out.components[w])
     out.goal_met[w] = met
     worlds.last[w] = distances
     worlds.timer[w] = max(0, worlds.timer[w] - 1)
-    if met and not _replace_goal(plan, bench, worlds, w):
+    if met and not _replace_goal(plan, slot, worlds, w):
         out.terminated[w] = True
     worlds.steps[w] += 1
     if worlds.steps[w] >= plan.max_steps:
         out.truncated[w] = True
     if out.terminated[w] or out.truncated[w]:
         worlds.phase[w] = ENDED
-    observe(plan, bench, xy, worlds.timer[w], worlds.obs[w])
+    observe(plan, slot, xy, worlds.timer[w], worlds.obs[w])
     out.obs[w] = worlds.obs[w]
 
 
 @compiled
 def run_steps(
-    plan: Plan,
-    bench: PhysicsSlot,
+    plan: CompiledTask,
+    slot: PhysicsSlot,
     worlds: WorldState,
     actions: FloatArray,
     substeps: int,
@@ -218,39 +218,39 @@ def run_steps(
     out: Outcome,
     counter: IntArray,
 ) -> bool:
-    """Step worlds until none is left to claim; False if a reset found no layout. `out` starts as zeros."""
+    """Step worlds until none is left to claim; False if a reset had no valid layout. `out` starts as zeros."""
     fits = True
     w = claim(counter)
     while w < worlds.time.shape[0]:
         if worlds.phase[w] == ENDED and autoreset == NEXT_STEP:
-            fits = _reset_world(plan, bench, worlds, w) and fits
+            fits = _reset_world(plan, slot, worlds, w) and fits
             out.obs[w] = worlds.obs[w]
         else:
-            step_world(plan, bench, worlds, w, actions[w], substeps, out)
+            step_world(plan, slot, worlds, w, actions[w], substeps, out)
             if worlds.phase[w] == ENDED and autoreset == SAME_STEP:
                 out.final_obs[w] = out.obs[w]
-                fits = _reset_world(plan, bench, worlds, w) and fits
+                fits = _reset_world(plan, slot, worlds, w) and fits
                 out.obs[w] = worlds.obs[w]
         w = claim(counter)
     return fits
 
 
 @compiled
-def run_resets(plan: Plan, bench: PhysicsSlot, worlds: WorldState, mask: BoolArray, counter: IntArray) -> bool:
-    """Reset the masked worlds until none is left to claim; False if one found no layout."""
+def run_resets(plan: CompiledTask, slot: PhysicsSlot, worlds: WorldState, mask: BoolArray, counter: IntArray) -> bool:
+    """Reset the masked worlds until none is left to claim; False if one had no valid layout."""
     fits = True
     w = claim(counter)
     while w < mask.shape[0]:
         if mask[w]:
-            fits = _reset_world(plan, bench, worlds, w) and fits
+            fits = _reset_world(plan, slot, worlds, w) and fits
         w = claim(counter)
     return fits
 
 
 @compiled
 def run_peeks(
-    plan: Plan,
-    bench: PhysicsSlot,
+    plan: CompiledTask,
+    slot: PhysicsSlot,
     worlds: WorldState,
     actions: FloatArray,
     substeps: int,
@@ -269,14 +269,14 @@ def run_peeks(
         job = claim(counter)
         if worlds.phase[w] != RUNNING:
             continue
-        load_world(plan, bench, worlds, w)
+        load_world(plan, slot, worlds, w)
         for i in range(actions.shape[2]):
-            bench.ctrl[i] = min(max(actions[k, w, i], -1.0), 1.0)
-        if np.isnan(advance(bench, plan, worlds.time[w], substeps)):
+            slot.ctrl[i] = min(max(actions[k, w, i], -1.0), 1.0)
+        if np.isnan(advance(slot, plan, worlds.time[w], substeps)):
             reward[k, w] = -REWARD_LIMIT
             continue
         xy = worlds.xy[w]
-        measure(plan, bench, xy, distances)
-        met = goal_met(plan, bench, distances, worlds.button[w])
+        measure(plan, slot, xy, distances)
+        met = goal_met(plan, slot, distances, worlds.button[w])
         reward[k, w] = rate(distances, worlds.last[w], met)
-        cost[k, w] = count_costs(plan, bench, xy, worlds.button[w], worlds.timer[w], components[k, w])
+        cost[k, w] = count_costs(plan, slot, xy, worlds.button[w], worlds.timer[w], components[k, w])

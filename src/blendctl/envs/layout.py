@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from blendctl.compiled import compiled
-from blendctl.envs.compiled_task import BUTTON, FloatArray, Plan
+from blendctl.envs.compiled_task import BUTTON, CompiledTask, FloatArray
 from blendctl.envs.mersenne import Position, Words, draw_below, draw_double
 
 __all__ = ["sample_layout", "draw_goal", "MAX_LAYOUTS"]
@@ -18,8 +18,10 @@ DRAWS_PER_GOAL = 10_000
 
 
 @compiled
-def _draw_free_spot(plan: Plan, xy: FloatArray, item: int, count: int, draws: int, key: Words, pos: Position) -> bool:
-    """Draw xy[item] until it keeps out of the first `count` items (itself excepted); tell whether it does."""
+def _draw_free_spot(
+    plan: CompiledTask, xy: FloatArray, item: int, count: int, draws: int, key: Words, pos: Position
+) -> bool:
+    """Draw xy[item] until it keeps out of the first `count` items (itself excepted); return whether it does."""
     low = -plan.extents + plan.keepout[item]
     width = (plan.extents - plan.keepout[item]) - low
     for _ in range(draws):
@@ -42,10 +44,10 @@ def _draw_free_spot(plan: Plan, xy: FloatArray, item: int, count: int, draws: in
 
 
 @compiled
-def draw_goal(plan: Plan, xy: FloatArray, key: Words, pos: Position) -> int:
+def draw_goal(plan: CompiledTask, xy: FloatArray, key: Words, pos: Position) -> int:
     """Choose a goal for the items at xy (items, 2), which gets it; the goal button, or -1 if there is none.
 
-    Returns -2 if no free spot was found; xy is then unchanged.
+    Returns -2 if there is no free spot; xy is then unchanged.
     """
     if plan.reward == BUTTON:
         button = draw_below(key, pos, plan.buttons)
@@ -59,7 +61,7 @@ def draw_goal(plan: Plan, xy: FloatArray, key: Words, pos: Position) -> int:
 
 @compiled
 def sample_layout(
-    plan: Plan, xy: FloatArray, rot: FloatArray, sampled_goal: FloatArray, key: Words, pos: Position
+    plan: CompiledTask, xy: FloatArray, rot: FloatArray, sampled_goal: FloatArray, key: Words, pos: Position
 ) -> int:
     """Fill xy (items, 2) and rot (items,); return the goal button, -1, or -2 if the objects do not fit.
 

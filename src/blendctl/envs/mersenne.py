@@ -54,7 +54,7 @@ def draw_word(key: Words, pos: Position) -> int:
     y ^= (y << np.uint64(7)) & np.uint64(0x9D2C5680)
     y ^= (y << np.uint64(15)) & np.uint64(0xEFC60000)
     y ^= y >> np.uint64(18)
-    return np.int64(y)  # type: ignore[return-value]  # an int to whoever calls it
+    return np.int64(y)  # type: ignore[return-value]  # callers take it as an int
 
 
 @compiled

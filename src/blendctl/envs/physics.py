@@ -30,9 +30,9 @@ import numpy as np
 from numba.core import types
 
 from blendctl.compiled import compiled
-from blendctl.envs.compiled_task import FloatArray, Plan
+from blendctl.envs.compiled_task import CompiledTask, FloatArray
 
-__all__ = ["PhysicsSlot", "make_bench", "advance"]
+__all__ = ["PhysicsSlot", "make_slot", "advance"]
 
 
 def _load_library() -> None:
@@ -58,9 +58,9 @@ LARGEST = 1e10  # beyond this MuJoCo itself calls a state bad
 
 
 class PhysicsSlot(NamedTuple):
-    """One thread's work bench: a model and data of its own, with views into their memory.
+    """One thread's physics: its own model and data, with views into their memory.
 
-    Worlds are put on it one after the other; nothing of a world stays behind.
+    Worlds are loaded into it one after the other; nothing of a world stays behind.
     """
 
     model: int  # address of the mjModel
@@ -78,13 +78,13 @@ class PhysicsSlot(NamedTuple):
     eq_data: FloatArray  # (neq, 11) in the model
 
 
-def make_bench(model: mujoco.MjModel) -> tuple[PhysicsSlot, tuple[mujoco.MjModel, mujoco.MjData]]:
-    """Copy the model and lay out a bench; the second value owns the memory and must outlive the first."""
-    own = model.__copy__()
-    data = mujoco.MjData(own)
-    agent = own.body("agent").id
-    bench = PhysicsSlot(
-        model=int(own._address),
+def make_slot(model: mujoco.MjModel) -> tuple[PhysicsSlot, tuple[mujoco.MjModel, mujoco.MjData]]:
+    """Copy the model and make a slot; the second value owns the memory and must outlive the first."""
+    copy = model.__copy__()
+    data = mujoco.MjData(copy)
+    agent = copy.body("agent").id
+    slot = PhysicsSlot(
+        model=int(copy._address),
         data=int(data._address),
         qpos=data.qpos,
         qvel=data.qvel,
@@ -94,16 +94,16 @@ def make_bench(model: mujoco.MjModel) -> tuple[PhysicsSlot, tuple[mujoco.MjModel
         sensors=data.sensordata,
         position=data.xpos[agent],
         rotation=data.xmat[agent],
-        body_pos=own.body_pos,
-        body_quat=own.body_quat,
-        eq_data=own.eq_data,
+        body_pos=copy.body_pos,
+        body_quat=copy.body_quat,
+        eq_data=copy.eq_data,
     )
-    return bench, (own, data)
+    return slot, (copy, data)
 
 
 @compiled
 def sane(values: FloatArray) -> bool:
-    """Tell whether no value is NaN, infinite or absurdly large."""
+    """Return whether no value is NaN, infinite or very large."""
     for i in range(values.shape[0]):  # noqa: SIM110  # compiled code has no generators
         if not (-LARGEST < values[i] < LARGEST):
             return False
@@ -111,30 +111,30 @@ def sane(values: FloatArray) -> bool:
 
 
 @compiled
-def _set_gremlins(bench: PhysicsSlot, plan: Plan, time: float) -> None:
+def _set_gremlins(slot: PhysicsSlot, plan: CompiledTask, time: float) -> None:
     x = math.sin(time)
     y = math.cos(time)
     for i in range(plan.travel.shape[0]):
-        bench.mocap_pos[i, 0] = plan.travel[i] * x
-        bench.mocap_pos[i, 1] = plan.travel[i] * y
-        bench.mocap_pos[i, 2] = HOVER
+        slot.mocap_pos[i, 0] = plan.travel[i] * x
+        slot.mocap_pos[i, 1] = plan.travel[i] * y
+        slot.mocap_pos[i, 2] = HOVER
 
 
 @compiled
-def advance(bench: PhysicsSlot, plan: Plan, time: float, substeps: int) -> float:
+def advance(slot: PhysicsSlot, plan: CompiledTask, time: float, substeps: int) -> float:
     """Run the sub-steps and the closing forward pass; the new time, or NaN if the state went bad.
 
     Sensors are computed in the closing pass only. The gremlins' target moves before every sub-step.
     """
-    bench.mocap_pos[:] = 0.0
+    slot.mocap_pos[:] = 0.0
     for _ in range(substeps):
-        if not (sane(bench.qpos) and sane(bench.qvel)):
+        if not (sane(slot.qpos) and sane(slot.qvel)):
             return np.nan
-        _set_gremlins(bench, plan, time)
-        _mj_forward_skip(bench.model, bench.data, np.int32(0), np.int32(1))
-        _mj_euler(bench.model, bench.data)
+        _set_gremlins(slot, plan, time)
+        _mj_forward_skip(slot.model, slot.data, np.int32(0), np.int32(1))
+        _mj_euler(slot.model, slot.data)
         time += plan.timestep
-    if not (sane(bench.qpos) and sane(bench.qvel)):
+    if not (sane(slot.qpos) and sane(slot.qvel)):
         return np.nan
-    _mj_forward_skip(bench.model, bench.data, np.int32(0), np.int32(0))
+    _mj_forward_skip(slot.model, slot.data, np.int32(0), np.int32(0))
     return time

@@ -92,10 +92,10 @@ def find_recordings(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise InputError(f"expected a folder with recordings, actually: {folder}")
     paths = [folder / f"Safety{name}-v0.npz" for name in NAMES]
-    found = [path for path in paths if path.exists()]
-    if not found:
+    existing = [path for path in paths if path.exists()]
+    if not existing:
         raise InputError(f"{folder} has no recording; expected files such as {paths[0].name}")
-    return found
+    return existing
 
 
 def load_recording(path: Path) -> Recording:

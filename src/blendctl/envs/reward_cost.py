@@ -1,4 +1,4 @@
-"""Judge a world after a step: reward, costs, whether the goal is met; and tell what the robot observes."""
+"""Compute the reward, costs, goal flag and observation of a world after a step."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from blendctl.envs.compiled_task import (
     LIDAR_BINS,
     MOVING,
     PUSH,
+    CompiledTask,
     FloatArray,
-    Plan,
 )
 from blendctl.envs.lidar import see
 from blendctl.envs.physics import PhysicsSlot
@@ -34,14 +34,14 @@ def _space_distance(ax: float, ay: float, az: float, bx: float, by: float, bz: f
 
 
 @compiled
-def measure(plan: Plan, bench: PhysicsSlot, xy: FloatArray, distances: FloatArray) -> None:
+def measure(plan: CompiledTask, slot: PhysicsSlot, xy: FloatArray, distances: FloatArray) -> None:
     """Fill distances (2,): robot to goal, in the plane; or robot to box and box to goal, in space."""
     goal_x = xy[plan.goal, 0]
     goal_y = xy[plan.goal, 1]
-    robot = bench.position
+    robot = slot.position
     if plan.reward == PUSH:
         at = plan.qpos_at[plan.box]
-        x, y, z = bench.qpos[at], bench.qpos[at + 1], bench.qpos[at + 2]
+        x, y, z = slot.qpos[at], slot.qpos[at + 1], slot.qpos[at + 2]
         distances[0] = _space_distance(x, y, z, robot[0], robot[1], robot[2])
         distances[1] = _space_distance(x, y, z, goal_x, goal_y, plan.goal_height)
     else:
@@ -50,13 +50,13 @@ def measure(plan: Plan, bench: PhysicsSlot, xy: FloatArray, distances: FloatArra
 
 
 @compiled
-def goal_met(plan: Plan, bench: PhysicsSlot, distances: FloatArray, button: int) -> bool:
-    """Tell whether the goal in force is reached."""
+def goal_met(plan: CompiledTask, slot: PhysicsSlot, distances: FloatArray, button: int) -> bool:
+    """Return whether the present goal is reached."""
     if plan.reward == GOAL:
         return bool(distances[0] <= plan.goal_radius)
     if plan.reward == PUSH:
         return bool(distances[1] <= plan.goal_radius)
-    return bool(bench.sensors[plan.button_sensor + button] > 0.0)
+    return bool(slot.sensors[plan.button_sensor + button] > 0.0)
 
 
 @compiled
@@ -70,7 +70,7 @@ def rate(distances: FloatArray, last: FloatArray, met: bool) -> float:
 
 @compiled
 def count_costs(
-    plan: Plan, bench: PhysicsSlot, xy: FloatArray, button: int, timer: int, components: FloatArray
+    plan: CompiledTask, slot: PhysicsSlot, xy: FloatArray, button: int, timer: int, components: FloatArray
 ) -> float:
     """Fill components (costs,) with 0 or 1 each; 1 if any of them costs, else 0."""
     total = 0.0
@@ -79,33 +79,33 @@ def count_costs(
         raw = 0.0
         for i in range(count):
             if about == INSIDE:
-                dx = xy[first + i, 0] - bench.position[0]
-                dy = xy[first + i, 1] - bench.position[1]
+                dx = xy[first + i, 0] - slot.position[0]
+                dy = xy[first + i, 1] - slot.position[1]
                 raw += max(0.0, plan.cost_radius[c] - math.sqrt(dx * dx + dy * dy))
             elif about == CONTACT:
-                raw += bench.sensors[sensor + i]
+                raw += slot.sensors[sensor + i]
             elif about == MOVING:
                 at = plan.qvel_at[first + i]
-                vx, vy, vz = bench.qvel[at], bench.qvel[at + 1], bench.qvel[at + 2]
+                vx, vy, vz = slot.qvel[at], slot.qvel[at + 1], slot.qvel[at + 2]
                 speed = math.sqrt(vx * vx + vy * vy + vz * vz)
                 if speed >= MOVING_SPEED:
                     raw += speed
             elif i != button and timer == 0:
-                raw += bench.sensors[sensor + i]
+                raw += slot.sensors[sensor + i]
         components[c] = 1.0 if raw > 0.0 else 0.0
         total += components[c]
     return 1.0 if total > 0.0 else 0.0
 
 
 @compiled
-def observe(plan: Plan, bench: PhysicsSlot, xy: FloatArray, timer: int, obs: FloatArray) -> None:
+def observe(plan: CompiledTask, slot: PhysicsSlot, xy: FloatArray, timer: int, obs: FloatArray) -> None:
     """Fill obs (obs_size,): the robot's sensors, then a lidar for each kind of object."""
     at = plan.robot_sensors
-    obs[:at] = bench.sensors[:at]
+    obs[:at] = slot.sensors[:at]
     if plan.ball_sensor >= 0:
         ball = plan.ball_sensor
-        obs[at : at + 3] = bench.sensors[ball + 4 : ball + 7]
-        _rotation_matrix(bench.sensors[ball : ball + 4], obs[at + 3 : at + 12])
+        obs[at : at + 3] = slot.sensors[ball + 4 : ball + 7]
+        _rotation_matrix(slot.sensors[ball : ball + 4], obs[at + 3 : at + 12])
         at += 12
     for s in range(plan.sights.shape[0]):
         first, count, darkens = plan.sights[s]
@@ -117,9 +117,9 @@ def observe(plan: Plan, bench: PhysicsSlot, xy: FloatArray, timer: int, obs: Flo
         for item in range(first, first + count):
             q = plan.qpos_at[item]
             if q >= 0:
-                see(bins, bench.position, bench.rotation, bench.qpos[q], bench.qpos[q + 1])
+                see(bins, slot.position, slot.rotation, slot.qpos[q], slot.qpos[q + 1])
             else:
-                see(bins, bench.position, bench.rotation, xy[item, 0], xy[item, 1])
+                see(bins, slot.position, slot.rotation, xy[item, 0], xy[item, 1])
 
 
 @compiled

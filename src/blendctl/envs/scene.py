@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from blendctl.envs.compiled_task import BUTTON, FloatArray, Plan
+from blendctl.envs.compiled_task import BUTTON, CompiledTask, FloatArray
 from blendctl.envs.objects import Objects
 from blendctl.envs.tasks import LIDAR_BINS, Task
 from blendctl.envs.world_state import WorldState
@@ -46,7 +46,7 @@ class Scene:
     steps: int  # since the episode began
 
 
-def read_scene(task: Task, plan: Plan, worlds: WorldState, row: int) -> Scene:
+def read_scene(task: Task, plan: CompiledTask, worlds: WorldState, row: int) -> Scene:
     """Read one world's scene."""
     qpos, bodies, item = worlds.qpos[row], [], 0
     for kind in task.objects:

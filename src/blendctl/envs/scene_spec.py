@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from blendctl.envs.compiled_task import SUBSTEPS, Plan
+from blendctl.envs.compiled_task import SUBSTEPS, CompiledTask
 from blendctl.envs.glyphs import glyph_json
 from blendctl.envs.objects import Buttons, Goal
 from blendctl.envs.palette import kind_colors
@@ -24,7 +24,7 @@ class Item:
     qpos_at: int  # where its pose starts in qpos, -1 if it stands still
 
 
-def describe_world(task: Task, plan: Plan) -> dict[str, Any]:
+def describe_world(task: Task, plan: CompiledTask) -> dict[str, Any]:
     """Return what the page needs to draw a task, as JSON data; lengths are in metres."""
     colors = kind_colors(task)
     kinds = [
@@ -50,7 +50,7 @@ def describe_world(task: Task, plan: Plan) -> dict[str, Any]:
     }
 
 
-def items_of(task: Task, plan: Plan) -> list[Item]:
+def items_of(task: Task, plan: CompiledTask) -> list[Item]:
     """List the objects in the order of the world's arrays."""
     labels = [(index, f"{kind.name}_{i}") for index, kind in enumerate(task.objects) for i in range(kind.count)]
     return [Item(index, label, n, int(plan.qpos_at[n])) for n, (index, label) in enumerate(labels, start=1)]

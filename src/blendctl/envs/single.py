@@ -34,7 +34,7 @@ class SingleWorld(gymnasium.Env[FloatArray, FloatArray]):
     shorten episodes; for longer ones make a `SingleWorld`.
     """
 
-    metadata: dict[str, Any] = RenderMetadata()  # type: ignore[assignment]  # gives a dictionary when read
+    metadata: dict[str, Any] = RenderMetadata()  # type: ignore[assignment]  # a dictionary when read
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class SingleWorld(gymnasium.Env[FloatArray, FloatArray]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[FloatArray, dict[str, Any]]:
-        """Begin an episode; a seed gives the reference's layout for that seed, None continues the stream."""
+        """Begin an episode; a seed has the reference's layout for that seed, None continues the stream."""
         if seed is not None:
             seed = check_seed(seed)
         super().reset(seed=seed)
@@ -91,7 +91,7 @@ class SingleWorld(gymnasium.Env[FloatArray, FloatArray]):
         gamma: float = 1.0,
         components: bool = False,
     ) -> tuple[FloatArray, FloatArray] | tuple[FloatArray, FloatArray, dict[str, FloatArray]]:
-        """Tell reward (k,) and cost (k,) of k alternatives from here, without advancing the world.
+        """Return reward (k,) and cost (k,) of k alternatives from here, without advancing the world.
 
         Alternatives are actions (k, 2), judged by one step, or with `horizon` k policies (functions from an
         observation (obs,) to an action (2,)), whose rewards and costs are summed with discount `gamma`
@@ -100,11 +100,11 @@ class SingleWorld(gymnasium.Env[FloatArray, FloatArray]):
         self.batch.expect_reset()
         if horizon is None:
             checked = self.batch.check_actions(alternatives, alternatives=True, solo=True)  # type: ignore[arg-type]  # refuses policies
-            found = self.batch.peek(checked)
+            outcome = self.batch.peek(checked)
         else:
             rowwise = [_for_one(policy) for policy in as_policies(alternatives)]
-            found = self.batch.roll(rowwise, horizon=horizon, gamma=gamma)
-        reward, cost, parts = (values[:, 0] for values in found)
+            outcome = self.batch.roll(rowwise, horizon=horizon, gamma=gamma)
+        reward, cost, parts = (values[:, 0] for values in outcome)
         return (reward, cost, name_costs(self.task, parts)) if components else (reward, cost)
 
     def snapshot(self) -> bytes:
@@ -116,7 +116,7 @@ class SingleWorld(gymnasium.Env[FloatArray, FloatArray]):
         self.batch.restore([snapshot])
 
     def scene(self) -> Scene:
-        """Tell where everything is."""
+        """Return the poses of the robot and every object."""
         self.batch.expect_reset()
         return read_scene(self.task, self.batch.plan, self.batch.worlds, 0)
 

@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 from gymnasium.spaces import Box, Space
 
-from blendctl.envs.compiled_task import LIDAR_BINS, FloatArray, Plan
+from blendctl.envs.compiled_task import LIDAR_BINS, CompiledTask, FloatArray
 
 __all__ = ["observation_space", "action_space"]
 
@@ -15,7 +15,7 @@ __all__ = ["observation_space", "action_space"]
 SENSOR_LIMIT = 1e15
 
 
-def observation_space(plan: Plan) -> Space[FloatArray]:
+def observation_space(plan: CompiledTask) -> Space[FloatArray]:
     """Sensors practically without bounds, then lidars in [0, 1]."""
     low = np.full(plan.obs_size, -SENSOR_LIMIT)
     high = np.full(plan.obs_size, SENSOR_LIMIT)

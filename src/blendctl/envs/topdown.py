@@ -1,4 +1,4 @@
-"""Draw a world from above: the robot with its heading, every object, and what the lidars tell."""
+"""Draw a world from above: the robot with its heading, every object, and the lidar readings."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
     @property
     def threads(self) -> int:
         """How many threads step the worlds."""
-        return self.batch.crew.threads
+        return self.batch.pool.threads
 
     @property
     def observations(self) -> FloatArray:
@@ -123,20 +123,20 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
         gamma: float = 1.0,
         components: bool = False,
     ) -> tuple[FloatArray, FloatArray] | tuple[FloatArray, FloatArray, dict[str, FloatArray]]:
-        """Tell reward (k, n) and cost (k, n) of k alternatives from here, without advancing any world.
+        """Return reward (k, n) and cost (k, n) of k alternatives from here, without advancing any world.
 
         Alternatives are actions (k, n, act), judged by one step, or with `horizon` k policies (functions from
         observations (n, obs) to actions (n, act)), whose rewards and costs are summed with discount `gamma`
         over so many steps or to the end of the episode. `components=True` adds the costs by name.
-        A world whose episode is over brings 0.
+        A world whose episode is over yields 0.
         """
         self.batch.expect_reset()
         if horizon is None:
             checked = self.batch.check_actions(alternatives, alternatives=True)  # type: ignore[arg-type]  # refuses policies
-            found = self.batch.peek(checked)
+            outcome = self.batch.peek(checked)
         else:
-            found = self.batch.roll(as_policies(alternatives), horizon=horizon, gamma=gamma)
-        reward, cost, parts = found
+            outcome = self.batch.roll(as_policies(alternatives), horizon=horizon, gamma=gamma)
+        reward, cost, parts = outcome
         return (reward, cost, name_costs(self.task, parts)) if components else (reward, cost)
 
     def snapshot(self) -> list[bytes]:
@@ -148,7 +148,7 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
         self.batch.restore(snapshots)
 
     def scene(self, row: int = 0) -> Scene:
-        """Tell where everything is in one world."""
+        """Return the poses in one world."""
         self.batch.expect_reset()
         if not 0 <= row < self.num_envs:
             raise InputError(f"expected a world from 0 to {self.num_envs - 1}, actually: {row}")
@@ -170,7 +170,7 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
             self.window.close()
 
     def _infos(self, out: Outcome, idle: BoolArray) -> Infos:
-        """Name what the step brought; as in Gymnasium, a mask `_key` says whose latest reset or step has it."""
+        """Name the results of the step; as in Gymnasium, a mask `_key` says whose latest reset or step has it."""
         ended = out.terminated | out.truncated
         replaced = self.autoreset_mode is AutoresetMode.SAME_STEP and bool(ended.any())
         present = ~(ended if replaced else idle)

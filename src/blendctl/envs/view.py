@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from blendctl.envs.compiled_task import SUBSTEPS, Plan
+from blendctl.envs.compiled_task import SUBSTEPS, CompiledTask
 from blendctl.envs.drawing import Picture
 from blendctl.envs.gl import explain_missing, find_backend
 from blendctl.envs.glyphs import Point2
@@ -32,7 +32,7 @@ class View:
 
     width: int = 480  # pixels
     height: int = 480  # pixels
-    lidar: bool = True  # show what the lidars tell, around the robot; only from above
+    lidar: bool = True  # show the lidar readings around the robot; only from above
     trail: int = 0  # how many of the robot's last places to show; only from above
 
     def __post_init__(self) -> None:
@@ -61,7 +61,7 @@ class Window:
         self._camera: Camera | None = None
         self._trails: dict[int, tuple[int, deque[Point2]]] = {}  # row -> steps at the last picture, places
 
-    def picture(self, plan: Plan, worlds: WorldState, *, row: int) -> Picture:
+    def picture(self, plan: CompiledTask, worlds: WorldState, *, row: int) -> Picture:
         """Draw one world as (height, width, 3) bytes of red, green, blue."""
         scene, view = read_scene(self.task, plan, worlds, row), self.view
         if self.mode == "rgb_array":
@@ -95,7 +95,7 @@ class Window:
 class RenderMetadata:
     """Gymnasium's `metadata`: of the class, every render mode; of a world, those that work on this machine.
 
-    Whether OpenGL works is found out when a world's metadata is read, not whenever a world is made.
+    OpenGL is tried when a world's metadata is read, not whenever a world is made.
     """
 
     def __get__(self, env: Any, owner: type) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class RenderMetadata:
         return {"render_modes": works, "render_fps": frames_per_second(env.batch.plan)}
 
 
-def frames_per_second(plan: Plan) -> int:
+def frames_per_second(plan: CompiledTask) -> int:
     """How many steps make a second."""
     return round(1.0 / (SUBSTEPS * plan.timestep))
 

@@ -1,4 +1,4 @@
-"""Hold everything that a world is: arrays with a row per world, and their bytes."""
+"""Hold the complete state of worlds: arrays with a row per world, and their bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from blendctl.envs.compiled_task import BUTTON, FloatArray, IntArray, Plan
+from blendctl.envs.compiled_task import BUTTON, CompiledTask, FloatArray, IntArray
 from blendctl.envs.mersenne import STATE_WORDS, Words
 from blendctl.envs.tasks import Task
 from blendctl.errors import FileFormatError, InputError
@@ -54,7 +54,7 @@ class WorldState(NamedTuple):
     obs: FloatArray  # (n, obs) last observation
 
 
-def empty_worlds(plan: Plan, model: mujoco.MjModel, num_envs: int) -> WorldState:
+def empty_worlds(plan: CompiledTask, model: mujoco.MjModel, num_envs: int) -> WorldState:
     """Make room for n worlds that have not been reset yet."""
     items = plan.keepout.shape[0]
 
@@ -91,7 +91,7 @@ def copy_worlds(worlds: WorldState, rows: NDArray[np.int64] | slice = slice(None
 
 
 def fingerprint(task: Task) -> bytes:
-    """Tell tasks apart in 16 bytes; the length of an episode is not part of a world's state."""
+    """Return 16 bytes that identify a task; the length of an episode is not part of a world's state."""
     text = repr((task.robot, task.reward, task.extents, task.agent_keepout, task.objects))
     return hashlib.sha256(text.encode()).digest()[:16]
 
@@ -110,12 +110,12 @@ def unpack_world(snapshot: bytes, like: WorldState, mark: bytes) -> WorldState:
     text = bytes(snapshot)
     if len(text) < _HEADER.size + 4 or text[:7] != _MAGIC[:7]:
         raise FileFormatError("these bytes are not a snapshot of a blendctl world")
-    magic, found, length = _HEADER.unpack_from(text)
+    magic, stored_mark, length = _HEADER.unpack_from(text)
     if magic != _MAGIC:
         raise FileFormatError(
             f"the snapshot has format {magic[7]}, this blendctl reads format {_MAGIC[7]}; take a new snapshot"
         )
-    if found != mark:
+    if stored_mark != mark:
         raise FileFormatError("the snapshot is of another world; restore it into a world of the same task")
     size = sum(array[0].nbytes for array in like)
     if length != size or len(text) != _HEADER.size + size + 4:
@@ -131,7 +131,7 @@ def unpack_world(snapshot: bytes, like: WorldState, mark: bytes) -> WorldState:
     return WorldState._make(rows)
 
 
-def check_world(world: WorldState, plan: Plan) -> None:
+def check_world(world: WorldState, plan: CompiledTask) -> None:
     """Refuse one world's values that no step leads to; compiled code trusts them as addresses."""
     finite = all(np.isfinite(array).all() for array in world)
     counts = min(world.timer, world.steps) >= 0 and world.phase in (RUNNING, ENDED)

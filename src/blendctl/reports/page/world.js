@@ -1,4 +1,4 @@
-// The world from above, on a canvas: floor, objects, the path by who drove, the robot. Lengths are in metres.
+// The world from above, on a canvas: floor, objects, the path by controller, the robot. Lengths are in metres.
 const MARGIN = 0.3;
 const INK = [34, 40, 49];
 const WHITE = [255, 255, 255];
@@ -41,7 +41,7 @@ class WorldView {
     return step > 0 && episode.cost[step] > episode.cost[step - 1];
   }
 
-  // The whole square, and the whole way of the robot; one that goes very far is followed.
+  // Show the whole square and the whole path; follow a robot that goes very far.
   look(episode, robot) {
     const usual = this.scenery.extents + MARGIN;
     const half = Math.min(Math.max(usual, episode.reach + MARGIN), 2 * usual);
@@ -68,16 +68,16 @@ class WorldView {
     const i = Math.min(Math.floor(time + 1e-9), episode.poseCount - 1);
     const j = Math.min(i + 1, episode.poseCount - 1);
     const share = Math.max(0, time - i);
-    const found = [];
+    const placed = [];
     this.scenery.kinds.forEach((kind, number) => {
       if (kind.goal) {
-        found.push({ kind, x: poses.goal_x[i], y: poses.goal_y[i], turn: 0, lit: false });
+        placed.push({ kind, x: poses.goal_x[i], y: poses.goal_y[i], turn: 0, lit: false });
         return;
       }
       const still = episode.layout.filter((row) => row[0] === number);
       still.forEach((row, index) => {
         const lit = kind.lit && poses.button[i] === index;
-        found.push({ kind, x: row[1], y: row[2], turn: row[3], lit });
+        placed.push({ kind, x: row[1], y: row[2], turn: row[3], lit });
       });
       if (still.length) return;
       for (let index = 0; index < kind.count; index++) {
@@ -86,7 +86,7 @@ class WorldView {
         const y = poses[`${label}_y`];
         const turn = poses[`${label}_turn`];
         if (!x) continue;
-        found.push({
+        placed.push({
           kind,
           x: x[i] + share * (x[j] - x[i]),
           y: y[i] + share * (y[j] - y[i]),
@@ -95,7 +95,7 @@ class WorldView {
         });
       }
     });
-    return found;
+    return placed;
   }
 
   floor(middle, reach) {
@@ -124,7 +124,7 @@ class WorldView {
     context.stroke();
   }
 
-  // What is to come is faint, what has been is strong, in the colour of whoever drove; costs are red beads.
+  // The future path is faint, the past one strong, in the colour of the controller that drove; costs are red dots.
   path(episode, time, robot) {
     const { context } = this;
     const { x, y } = episode.poses;
@@ -175,9 +175,9 @@ class WorldView {
     this.glyph(glyph, { x, y, turn, unit: kind.size, own: kind.color });
   }
 
-  robot({ x, y, heading }, shade, hurts) {
+  robot({ x, y, heading }, shade, costly) {
     const { context } = this;
-    if (hurts) {
+    if (costly) {
       this.disc(x, y, 0.26);
       context.fillStyle = color("cost");
       context.globalAlpha = 0.28;
