@@ -6,9 +6,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 CORES := 2
 CHECKED := src tests bench docs examples
 EXTRAS := dev,docs,train,onnx,sb3,ray
-# What `make check` tests: parts that need no simulator, network, browser or training.
-UNIT := tests/bandit tests/features tests/test_atomic.py tests/test_pareto.py tests/test_statistics.py src/blendctl/bandit \
-	src/blendctl/blender src/blendctl/errors.py src/blendctl/pareto.py src/blendctl/statistics.py
+# What `make check` tests: the parts that need no browser, training, experiment or worker processes; and all doctests.
+UNIT := tests/bandit tests/features tests/controllers tests/switches tests/test_atomic.py tests/test_pareto.py \
+	tests/test_statistics.py src
 
 .PHONY: run check lint test test-all coverage verify bench docs dist setup-browser browser clean
 .DEFAULT_GOAL := run

@@ -1,6 +1,6 @@
 """Compute confidence intervals and confidences, on SciPy.
 
-The functions use `scipy.special`, which holds the distributions behind `scipy.stats` and imports three times as fast.
+The functions use `scipy.special`, which holds the distributions behind `scipy.stats` and imports four times as fast.
 It is imported at the first call: importing blendctl or starting a command loads no SciPy.
 """
 
