@@ -236,18 +236,19 @@ class Ledger:
             self._drain()
 
     def _write(self, entry: _Stage) -> None:
+        """Write a stage that will not change any more."""
         if self.recorder is None:
             return
         if self._awaiting or self._unwritten:
             self._unwritten.append(entry)
             self._drain()
         else:
-            self.recorder.append(entry.record())
+            self.recorder.append(entry.record)
 
     def _drain(self) -> None:
         while self._unwritten and self._unwritten[0].choice.stage not in self._awaiting:
             assert self.recorder is not None
-            self.recorder.append(self._unwritten.popleft().record())
+            self.recorder.append(self._unwritten.popleft().record)
 
     def close(self) -> None:
         """End the present stage, give up all that still waits, and close the recorder."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +56,13 @@ class Recorder:
         self.lost = 0  # stages dropped because the disk could not keep up
         self.rows = 0  # records added so far
         self.error: Exception | None = None
-        self._open: list[Record] = []
-        self._full: queue.Queue[list[Record] | None] = queue.Queue(maxsize=2)
+        self._open: list[Record | Callable[[], Record]] = []
+        self._full: queue.Queue[list[Record | Callable[[], Record]] | None] = queue.Queue(maxsize=2)
         self._parts = 0
         self._writer: threading.Thread | None = None
 
-    def append(self, record: Record) -> None:
-        """Add a record."""
+    def append(self, record: Record | Callable[[], Record]) -> None:
+        """Add a record, or a function that the writer's thread calls for it: that saves time in the control loop."""
         self.rows += 1
         self._open.append(record)
         if len(self._open) >= self._half:
@@ -90,7 +91,7 @@ class Recorder:
                 if group is None:
                     return
                 if self.error is None:
-                    self._write(group)
+                    self._write([record if isinstance(record, Record) else record() for record in group])
             except Exception as error:
                 self.error = error
             finally:
