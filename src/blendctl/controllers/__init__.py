@@ -10,10 +10,12 @@ from blendctl.controllers.base import Controller, Critic, Predictor
 from blendctl.controllers.checkpoints import read_omnisafe, read_sb3
 from blendctl.controllers.controller_file import read_controller, write_controller
 from blendctl.controllers.encoding import Encoding, Lidar, MarginAhead, identity_encoding
+from blendctl.controllers.lookahead_file import read_lookahead, write_lookahead
+from blendctl.controllers.lookahead_network import Foresight, LookAheadNetwork
 from blendctl.controllers.network import ContextNetwork, NetworkController
 from blendctl.controllers.remote import RemoteController
 from blendctl.controllers.server import ControllerServer
-from blendctl.controllers.zoo import load, zoo_names
+from blendctl.controllers.zoo import find_lookahead, load, zoo_names
 
 if TYPE_CHECKING:
     from blendctl.controllers.classical import HeadingPID, PotentialField, PurePursuit, Stop
@@ -29,6 +31,11 @@ __all__ = [
     "as_controller",
     "NetworkController",
     "ContextNetwork",
+    "LookAheadNetwork",
+    "Foresight",
+    "find_lookahead",
+    "read_lookahead",
+    "write_lookahead",
     "PurePursuit",
     "PotentialField",
     "HeadingPID",

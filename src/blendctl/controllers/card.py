@@ -8,7 +8,7 @@ from typing import Any
 
 from blendctl._version import __version__
 
-__all__ = ["make_card", "card_markdown", "versions"]
+__all__ = ["make_card", "card_markdown", "lookahead_markdown", "versions"]
 
 CURVE_POINTS = 60
 
@@ -81,6 +81,29 @@ def card_markdown(card: dict[str, Any]) -> str:
     lines[-1] += ", ".join(f"{package} {version}" for package, version in card["versions"].items()) + "."
     lines += ["", "## Learning curve", "", "| steps | return | cost |", "|---|---|---|"]
     lines += [f"| {p['steps']:,} | {p['return']:.2f} | {p['cost']:.1f} |" for p in card["learning_curve"]]
+    return "\n".join(lines) + "\n"
+
+
+def lookahead_markdown(card: dict[str, Any]) -> str:
+    """Return the card of look-ahead networks as a Markdown page."""
+    title = " + ".join(card.get("controllers", [])) or "these controllers"
+    lines = [f"# Look-ahead networks of {title}", "", f"{card['steps']:,} environment steps.", ""]
+    if card.get("r2_level"):
+        lines += ["Held-out R²:", "", "| | return | cost |", "|---|---|---|"]
+        for name, key in (("level", "r2_level"), ("difference between controllers", "r2_difference")):
+            lines.append(f"| {name} | " + " | ".join(f"{value:.3f}" for value in card[key]) + " |")
+        lines += ["", card["note"], ""]
+    rows = [(point["name"], point) for point in card.get("alone", [])]
+    rows += [(f"switch, cost weight {point['weight']:.3g}", point) for point in card.get("dial", [])]
+    if rows:
+        lines += ["| driver | return | cost | episodes over the budget |", "|---|---|---|---|"]
+        for name, p in rows:
+            lines.append(f"| {name} | {p['return_mean']:.2f} | {p['cost_mean']:.1f} | {100 * p['over_budget']:.0f}% |")
+        point = rows[0][1]
+        lines += ["", f"Over {point['episodes']} episodes each, from validation seed {point['seed']}.", ""]
+    lines += ["## How they were made", "", "```", card["command"], "```", ""]
+    lines += [f"Seed {card['config']['seed']}, {card['seconds']:.0f} s of training. Versions: "]
+    lines[-1] += ", ".join(f"{package} {version}" for package, version in card["versions"].items()) + "."
     return "\n".join(lines) + "\n"
 
 

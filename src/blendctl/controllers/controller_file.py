@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from blendctl.controllers.encoding import Encoding
 from blendctl.controllers.network import ContextNetwork, NetworkController
 from blendctl.errors import FileFormatError
 
-__all__ = ["read_controller", "write_controller", "FORMAT", "VERSION"]
+__all__ = ["read_controller", "write_controller", "read_tensors", "read_network", "write_network", "FORMAT", "VERSION"]
 
 FORMAT = "blendctl-controller"
 VERSION = 1
@@ -41,9 +41,7 @@ def write_controller(controller: NetworkController, path: str | Path) -> None:
             "discount": context.discount,
         }
     for name, network in networks.items():
-        for layer, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
-            tensors[f"{name}.{layer}.weight"] = np.ascontiguousarray(weight, np.float32)
-            tensors[f"{name}.{layer}.bias"] = np.ascontiguousarray(bias, np.float32)
+        tensors |= write_network(name, network)
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -60,24 +58,7 @@ def read_controller(path: str | Path) -> NetworkController:
     path = Path(path)
     if not path.is_file():
         raise FileFormatError(f"{path} is not a file; expected the path of a controller's .safetensors file")
-    try:
-        with safe_open(str(path), framework="numpy") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dict
-    except (SafetensorError, OSError, TypeError) as error:
-        raise FileFormatError(f"{path} cannot be read as safetensors ({error}); is it damaged?") from error
-    try:
-        header = json.loads(metadata["blendctl"])
-        if header["format"] != FORMAT:
-            raise KeyError("format")
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise FileFormatError(
-            f"{path} holds tensors, but no blendctl controller; was it written by blendctl?"
-        ) from error
-    if header.get("version") != VERSION:
-        raise FileFormatError(
-            f"{path} has format version {header.get('version')}; this blendctl reads version {VERSION}"
-        )
+    header, tensors = read_tensors(path, content="controller", format_name=FORMAT, version=VERSION)
     try:
         return _assemble(header, tensors)
     except (KeyError, TypeError, ValueError, FileFormatError) as error:
@@ -86,16 +67,13 @@ def read_controller(path: str | Path) -> NetworkController:
 
 def _assemble(header: dict[str, Any], tensors: dict[str, Array]) -> NetworkController:
     """Build the controller; its parts check their own numbers and shapes."""
-    for name, tensor in tensors.items():
-        if tensor.dtype != np.float32 or not np.isfinite(tensor).all():
-            raise ValueError(f"tensor {name!r} is not finite single precision")
     if not isinstance(header["name"], str) or not isinstance(header["card"], dict):
         raise ValueError("the name must be a text and the card a JSON object")
     context: ContextNetwork | None = None
     if header["context"] is not None:
         values = header["context"]
         context = ContextNetwork(
-            _network("context", tensors),
+            read_network("context", tensors),
             Encoding.from_dict(values["encoding"]),
             action_gains=tuple(values["action_gains"]),
             horizons=tuple(values["horizons"]),
@@ -106,20 +84,59 @@ def _assemble(header: dict[str, Any], tensors: dict[str, Array]) -> NetworkContr
     return NetworkController(
         name=header["name"],
         encoding=Encoding.from_dict(header["encoding"]),
-        actor=_network("actor", tensors),
+        actor=read_network("actor", tensors),
         log_std=tensors["log_std"],
-        critic=_network("critic", tensors),
-        cost_critic=_network("cost_critic", tensors),
+        critic=read_network("critic", tensors),
+        cost_critic=read_network("cost_critic", tensors),
         context=context,
         card=header["card"],
     )
 
 
-def _network(name: str, tensors: dict[str, Array]) -> Dense:
+def read_tensors(
+    path: Path, *, content: str, format_name: str, version: int
+) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Read header and finite float32 tensors of a file; raise FileFormatError if it has another format or version."""
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dict
+    except (SafetensorError, OSError, TypeError) as error:
+        raise FileFormatError(f"{path} cannot be read as safetensors ({error}); is it damaged?") from error
+    try:
+        header = json.loads(metadata["blendctl"])
+        if header["format"] != format_name:
+            raise KeyError("format")
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise FileFormatError(
+            f"{path} holds tensors, but no blendctl {content}; was it written by blendctl?"
+        ) from error
+    if header.get("version") != version:
+        raise FileFormatError(
+            f"{path} has format version {header.get('version')}; this blendctl reads version {version}"
+        )
+    for name, tensor in tensors.items():
+        if tensor.dtype != np.float32 or not np.isfinite(tensor).all():
+            raise FileFormatError(f"{path} is damaged: tensor {name!r} is not finite single precision")
+    return header, tensors
+
+
+def write_network(name: str, network: Dense) -> dict[str, Array]:
+    """Return the tensors of a network by their names in a file."""
+    tensors: dict[str, Array] = {}
+    for layer, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
+        tensors[f"{name}.{layer}.weight"] = np.ascontiguousarray(weight, np.float32)
+        tensors[f"{name}.{layer}.bias"] = np.ascontiguousarray(bias, np.float32)
+    return tensors
+
+
+def read_network(name: str, tensors: dict[str, Array], *, activation: Literal["tanh", "relu"] = "tanh") -> Dense:
+    """Return a network from the tensors of a file."""
     layers = range(sum(key.startswith(f"{name}.") and key.endswith(".weight") for key in tensors))
     if not layers:
         raise ValueError(f"network {name!r} is missing")
     return Dense(
         tuple(tensors[f"{name}.{layer}.weight"] for layer in layers),
         tuple(tensors[f"{name}.{layer}.bias"] for layer in layers),
+        activation,
     )

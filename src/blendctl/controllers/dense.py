@@ -1,8 +1,9 @@
-"""Dense tanh networks without torch: one row in a compiled kernel, a batch as matrix products."""
+"""Dense networks without torch: one row in a compiled kernel, a batch as matrix products."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +18,14 @@ Array = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Dense:
-    """A network of affine layers with tanh between them.
+    """A network of affine layers with tanh or max(0, x) between them.
 
     Weights are stored as (inputs, outputs): a row holds the weights of one input.
     """
 
     weights: tuple[Array, ...]  # (inputs, outputs) each
     biases: tuple[Array, ...]  # (outputs,) each
+    activation: Literal["tanh", "relu"] = "tanh"
     flat: Array = field(init=False, repr=False)  # weights and biases of all layers, concatenated
     sizes: NDArray[np.int64] = field(init=False)  # (layers + 1,)
 
@@ -56,7 +58,8 @@ class Dense:
 
     def row(self, inputs: Array) -> Array:
         """Return the outputs (outputs,) for one row of inputs (inputs,)."""
-        return run_row(inputs, self.flat, self.sizes)
+        run = run_row if self.activation == "tanh" else run_relu_row
+        return run(inputs, self.flat, self.sizes)
 
     def batch(self, inputs: Array) -> Array:
         """Return the outputs (n, outputs) for a batch of inputs (n, inputs)."""
@@ -65,13 +68,16 @@ class Dense:
             hidden = hidden @ weight
             hidden += bias
             if layer + 1 < len(self.weights):
-                np.tanh(hidden, out=hidden)
+                if self.activation == "tanh":
+                    np.tanh(hidden, out=hidden)
+                else:
+                    np.maximum(hidden, 0.0, out=hidden)
         return hidden
 
 
 @compiled
 def run_row(inputs: Array, flat: Array, sizes: NDArray[np.int64]) -> Array:
-    """Run one row through the network whose layers are concatenated in `flat`."""
+    """Run one row through the tanh network whose layers are concatenated in `flat`."""
     x = inputs
     at = 0
     layers = len(sizes) - 1
@@ -93,6 +99,29 @@ def run_row(inputs: Array, flat: Array, sizes: NDArray[np.int64]) -> Array:
         if layer + 1 < layers:
             for j in range(m):
                 y[j] = fast_tanh(y[j])
+        at += n * m + m
+        x = y
+    return x
+
+
+@compiled
+def run_relu_row(inputs: Array, flat: Array, sizes: NDArray[np.int64]) -> Array:
+    """Run one row through the network with max(0, x) whose layers are concatenated in `flat`."""
+    x = inputs
+    at = 0
+    layers = len(sizes) - 1
+    for layer in range(layers):
+        n, m = sizes[layer], sizes[layer + 1]
+        y = flat[at + n * m : at + n * m + m].copy()
+        for i in range(n):
+            a = x[i]
+            if a != 0.0:  # false for half of the hidden units
+                w = flat[at + i * m : at + (i + 1) * m]
+                for j in range(m):
+                    y[j] += a * w[j]
+        if layer + 1 < layers:
+            for j in range(m):
+                y[j] = max(y[j], np.float32(0.0))
         at += n * m + m
         x = y
     return x

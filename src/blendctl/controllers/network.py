@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +52,8 @@ class ContextNetwork:
                 f"the context network has {self.network.inputs} inputs; expected {self.encoding.size} of the "
                 f"observation and {len(self.action_gains)} per entry of an action"
             )
+        if self.network.activation != "tanh":
+            raise InputError(f"the context network has {self.network.activation} between its layers; expected tanh")
         outputs = 2 * len(self.horizons)
         if self.network.outputs != outputs or not self.scale.shape == self.shift.shape == (outputs,):
             raise InputError(
@@ -112,10 +117,10 @@ class NetworkController:
             ("critic", self.critic, 1),
             ("cost_critic", self.cost_critic, 1),
         ):
-            if (network.inputs, network.outputs) != (self.encoding.size, outputs):
+            if (network.inputs, network.outputs, network.activation) != (self.encoding.size, outputs, "tanh"):
                 raise InputError(
-                    f"network {name!r} has {network.inputs} inputs and {network.outputs} outputs; "
-                    f"expected {self.encoding.size} and {outputs}"
+                    f"network {name!r} has {network.inputs} inputs, {network.outputs} outputs and "
+                    f"{network.activation}; expected {self.encoding.size}, {outputs} and tanh"
                 )
         if self.log_std.ndim != 1 or not (np.abs(self.log_std) <= LARGEST_LOG_STD).all():
             raise InputError(f"log_std must be a vector of numbers from {-LARGEST_LOG_STD} to {LARGEST_LOG_STD}")
@@ -138,6 +143,15 @@ class NetworkController:
     def action_size(self) -> int:
         """Entries of an action, each in [-1, 1]."""
         return self.actor.outputs
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """SHA-256 of what decides its actions: encoding, actor and noise. Name, card and critics do not count."""
+        digest = hashlib.sha256(json.dumps(self.encoding.to_dict(), sort_keys=True).encode())
+        for array in (*self.actor.weights, *self.actor.biases, self.log_std):
+            digest.update(str(array.shape).encode())
+            digest.update(np.ascontiguousarray(array, np.float32).tobytes())
+        return digest.hexdigest()
 
     def act(self, observation: ArrayLike, rng: np.random.Generator | None = None) -> NDArray[np.float64]:
         """Return the action, in [-1, 1]: the mean, or with `rng` a sample from the policy."""

@@ -14,10 +14,10 @@ from blendctl import pareto
 from blendctl.switches.base import ArmArray, FloatArray, RolloutContext, StepInput, Switch
 from blendctl.switches.requirements import expect_context_networks
 
-__all__ = ["Foresight", "LeastLoss", "PredictedAhead"]
+__all__ = ["ForesightModel", "LeastLoss", "PredictedAhead"]
 
 
-class Foresight(Protocol):
+class ForesightModel(Protocol):
     """An estimate of what follows if a controller drives on from here."""
 
     def __call__(self, frame: StepInput) -> FloatArray:
@@ -31,7 +31,7 @@ class LeastLoss(Switch):
     return - cost_weight * cost. On a tie the later controller drives, as the safe one is last.
     """
 
-    def __init__(self, foresight: Foresight, *, every: int, cost_weight: float) -> None:
+    def __init__(self, foresight: ForesightModel, *, every: int, cost_weight: float) -> None:
         self.foresight, self.every = foresight, every
         self.units = np.array([1.0, -cost_weight])
         self.arm = np.zeros(0, np.intp)

@@ -1,19 +1,34 @@
-"""The zoo: find and load the trained controllers of the package, or one from a path."""
+"""The zoo: find and load the trained controllers and look-ahead networks of the package, or one from a path."""
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from blendctl.atomic import write_atomically
-from blendctl.controllers.card import card_markdown
+from blendctl.controllers.base import Controller
+from blendctl.controllers.card import card_markdown, lookahead_markdown
 from blendctl.controllers.controller_file import read_controller
+from blendctl.controllers.lookahead_file import LOOKAHEAD_FILE, read_digests, read_lookahead
+from blendctl.controllers.lookahead_network import LookAheadNetwork, controller_digest
 from blendctl.controllers.network import NetworkController
 from blendctl.errors import InputError, did_you_mean
 
-__all__ = ["PAIRS", "load", "find_controller_file", "zoo_names", "in_zoo", "add_to_zoo", "write_card", "ZOO"]
+__all__ = [
+    "PAIRS",
+    "load",
+    "find_controller_file",
+    "find_lookahead",
+    "zoo_names",
+    "lookahead_names",
+    "in_zoo",
+    "add_to_zoo",
+    "write_card",
+    "ZOO",
+]
 
 # The pairs of the paper, by world: the performant controller, then the safe one.
 PAIRS = {
@@ -23,6 +38,7 @@ PAIRS = {
 }
 
 ZOO = Path(__file__).parent
+LOOKAHEAD_SUFFIX = ".lookahead.safetensors"  # WORLD/NAME+NAME.lookahead.safetensors
 
 
 def zoo_names() -> list[str]:
@@ -32,7 +48,31 @@ def zoo_names() -> list[str]:
 
 def _names() -> Iterator[str]:
     for path in ZOO.glob("*/*.safetensors"):
-        yield f"{path.parent.name}/{path.stem}"
+        if not path.name.endswith(LOOKAHEAD_SUFFIX):
+            yield f"{path.parent.name}/{path.stem}"
+
+
+def lookahead_names() -> list[str]:
+    """List the look-ahead networks of the zoo, such as "PointGoal1/ppo+ppo-lagrangian"."""
+    return sorted(
+        f"{p.parent.name}/{p.name.removesuffix(LOOKAHEAD_SUFFIX)}" for p in ZOO.glob(f"*/*{LOOKAHEAD_SUFFIX}")
+    )
+
+
+def find_lookahead(controllers: Sequence[Controller]) -> LookAheadNetwork | None:
+    """Return the look-ahead networks of the zoo for these controllers in this order, or None."""
+    digests = tuple(controller_digest(controller) for controller in controllers)
+    for name in lookahead_names():
+        path = ZOO / f"{name}{LOOKAHEAD_SUFFIX}"
+        if _digests(path, path.stat().st_mtime_ns) == digests:
+            return read_lookahead(path)
+    return None
+
+
+@functools.cache
+def _digests(path: Path, modified: int) -> tuple[str, ...] | None:
+    """Read the digests of a file once per modification time."""
+    return read_digests(path)
 
 
 def load(name: str | Path) -> NetworkController:
@@ -63,10 +103,16 @@ def in_zoo(path: Path) -> bool:
 
 
 def add_to_zoo(run: str | Path, *, zoo: Path | None = None, replace: bool = False) -> Path:
-    """Copy a run's controller and its card into a zoo, under World/algorithm; return the new file.
+    """Copy the result of a run and its card into a zoo; return the new file.
 
-    zoo: the directory; the installed one by default. An existing controller is overwritten only with `replace`.
+    A controller is stored as WORLD/ALGORITHM, look-ahead networks as WORLD/NAME+NAME. zoo: the directory; the installed
+    one by default. An existing file is overwritten only with `replace`.
     """
+    zoo = zoo or ZOO
+    lookahead = Path(run) / LOOKAHEAD_FILE if Path(run).is_dir() else Path(run)
+    if lookahead.name.endswith("lookahead.safetensors") and lookahead.is_file():
+        network = read_lookahead(lookahead)
+        return _add(lookahead, network.card, zoo / f"{lookahead_name(network)}{LOOKAHEAD_SUFFIX}", replace=replace)
     controller = load(run)
     if not controller.card:
         raise InputError(f"the controller of {run} has no card yet; finish the training run first")
@@ -74,18 +120,33 @@ def add_to_zoo(run: str | Path, *, zoo: Path | None = None, replace: bool = Fals
     for word in (world, algorithm):
         if not word or Path(word).name != word:
             raise InputError(f"the card of {run} must name a world and an algorithm, actually: {word!r}")
-    path = (zoo or ZOO) / world / f"{algorithm}.safetensors"
+    return _add(find_controller_file(run), controller.card, zoo / world / f"{algorithm}.safetensors", replace=replace)
+
+
+def lookahead_name(network: LookAheadNetwork) -> str:
+    """Return the name of look-ahead networks in a zoo: WORLD/NAME+NAME."""
+    world = str(network.card.get("world") or network.names[0].rpartition("/")[0])
+    names = [name.rpartition("/")[2] for name in network.names]
+    for word in (world, *names):
+        if not word or Path(word).name != word:
+            raise InputError(f"the networks must name a world and their controllers, actually: {word!r}")
+    return f"{world}/{'+'.join(names)}"
+
+
+def _add(source: Path, card: dict[str, Any], path: Path, *, replace: bool) -> Path:
     if path.exists() and not replace:
+        name = f"{path.parent.name}/{path.name.removesuffix(LOOKAHEAD_SUFFIX).removesuffix('.safetensors')}"
         raise InputError(
-            f'the zoo has a "{world}/{algorithm}" already; overwrite it with --replace. Every command also accepts the '
-            f"path {run} directly"
+            f'the zoo has a "{name}" already; overwrite it with --replace. Every command also accepts the path '
+            f"{source} directly"
         )
-    write_atomically(path, find_controller_file(run).read_bytes())
-    write_card(controller.card, path)
+    write_atomically(path, source.read_bytes())
+    write_card(card, path)
     return path
 
 
-def write_card(card: dict[str, Any], controller_path: Path) -> None:
-    """Write a card beside its controller, as JSON and as Markdown."""
-    write_atomically(controller_path.with_suffix(".json"), (json.dumps(card, indent=2) + "\n").encode())
-    write_atomically(controller_path.with_suffix(".md"), card_markdown(card).encode())
+def write_card(card: dict[str, Any], path: Path) -> None:
+    """Write a card beside its controller or look-ahead networks, as JSON and as Markdown."""
+    markdown = lookahead_markdown if path.name.endswith("lookahead.safetensors") else card_markdown
+    write_atomically(path.with_suffix(".json"), (json.dumps(card, indent=2) + "\n").encode())
+    write_atomically(path.with_suffix(".md"), markdown(card).encode())

@@ -1,0 +1,100 @@
+"""The file of look-ahead networks: weights, encoding, digests and card as safetensors; reading it runs no code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from blendctl.atomic import write_atomically
+from blendctl.controllers.controller_file import read_network, read_tensors, write_network
+from blendctl.controllers.encoding import Encoding
+from blendctl.controllers.lookahead_network import LookAheadNetwork, Normalisation
+from blendctl.errors import FileFormatError
+
+__all__ = ["read_lookahead", "write_lookahead", "read_digests", "LOOKAHEAD_FILE"]
+
+FORMAT = "blendctl-lookahead"
+VERSION = 1
+LOOKAHEAD_FILE = "lookahead.safetensors"  # in the directory of a training run
+
+Array = NDArray[np.float32]
+
+
+def write_lookahead(network: LookAheadNetwork, path: str | Path) -> None:
+    """Write look-ahead networks to one file, atomically."""
+    tensors: dict[str, Array] = {"level_unit": network.level_unit, "difference_unit": network.difference_unit}
+    tensors |= write_network("level", network.level) | write_network("difference", network.difference)
+    encoding: dict[str, Any] | None = None
+    if isinstance(network.encoding, Encoding):
+        encoding = network.encoding.to_dict()
+    else:
+        tensors |= {"normalisation.mean": network.encoding.mean, "normalisation.scale": network.encoding.scale}
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "encoding": encoding,
+        "weight_range": list(network.weight_range),
+        "hold": network.hold,
+        "discount": network.discount,
+        "digests": list(network.digests),
+        "names": list(network.names),
+        "card": network.card,
+    }
+    write_atomically(Path(path), save(tensors, metadata={"blendctl": json.dumps(header, sort_keys=True)}))
+
+
+def read_lookahead(path: str | Path) -> LookAheadNetwork:
+    """Read look-ahead networks from a file or from the directory of a training run.
+
+    Raise FileFormatError if the file is missing, foreign, damaged or of another version.
+    """
+    path = Path(path)
+    path = path / LOOKAHEAD_FILE if path.is_dir() else path
+    if not path.is_file():
+        raise FileFormatError(f"{path} is not a file; expected the path of look-ahead networks (.safetensors)")
+    header, tensors = read_tensors(path, content="look-ahead networks", format_name=FORMAT, version=VERSION)
+    try:
+        return _assemble(header, tensors)
+    except (KeyError, TypeError, ValueError, AttributeError, FileFormatError) as error:
+        raise FileFormatError(f"{path} is damaged: {error}") from error
+
+
+def read_digests(path: Path) -> tuple[str, ...] | None:
+    """Return the digests of the controllers from the header alone; None if it is not such a file."""
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            header = json.loads((file.metadata() or {})["blendctl"])
+        return tuple(header["digests"]) if header["format"] == FORMAT else None
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError, RecursionError):
+        return None
+
+
+def _assemble(header: dict[str, Any], tensors: dict[str, Array]) -> LookAheadNetwork:
+    """Build the networks; the parts check their own numbers and shapes."""
+    encoding: Encoding | Normalisation
+    if header["encoding"] is not None:
+        encoding = Encoding.from_dict(header["encoding"])
+    else:
+        encoding = Normalisation(tensors["normalisation.mean"], tensors["normalisation.scale"])
+    low, high = header["weight_range"]
+    if not isinstance(header["card"], dict):
+        raise ValueError("the card must be a JSON object")
+    return LookAheadNetwork(
+        encoding=encoding,
+        level=read_network("level", tensors, activation="relu"),
+        difference=read_network("difference", tensors, activation="relu"),
+        level_unit=tensors["level_unit"],
+        difference_unit=tensors["difference_unit"],
+        weight_range=(low, high),
+        hold=header["hold"],
+        discount=header["discount"],
+        digests=tuple(header["digests"]),
+        names=tuple(header["names"]),
+        card=header["card"],
+    )

@@ -1,0 +1,221 @@
+"""Look-ahead networks: return-to-go and cost-to-go of every controller of a set, without torch.
+
+For an observation and a cost weight w, look-ahead networks estimate the discounted return and cost if controller k
+drives the next `hold` control steps and the greedy switch, argmax_k return_k - w * cost_k, decides from then on.
+They are two dense networks. One estimates the mean over the controllers (the level), the other how much each
+controller differs from it (the difference). Levels are a hundred times larger than differences, so one network for
+both would fit the levels only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from blendctl.controllers.base import Controller
+from blendctl.controllers.dense import Dense
+from blendctl.controllers.encoding import LARGEST_SIZE, Encoding
+from blendctl.controllers.number_checks import check_real, check_whole
+from blendctl.errors import InputError
+
+__all__ = ["LookAheadNetwork", "Foresight", "Normalisation", "controller_digest", "controller_label"]
+
+NORMALISED_CLIP = 10.0  # standard deviations
+LARGEST_HOLD = 1_000_000
+LARGEST_DISCOUNT = 1.0 - 1e-9
+# Numbers of a point of the dial, with their lowest and highest values.
+DIAL_REALS = {"weight": (1e-12, 1e12), "return_mean": (-1e12, 1e12), "cost_mean": (-1e12, 1e12), "over_budget": (0, 1)}
+DIAL_COUNTS = ("episodes", "seed")
+
+Array = NDArray[np.float32]
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Normalisation:
+    """Standardise raw observations: the encoding for environments without an `Encoding`."""
+
+    mean: Array  # (observation_size,)
+    scale: Array  # (observation_size,) standard deviation, above 0
+
+    def __post_init__(self) -> None:
+        if self.mean.ndim != 1 or self.mean.shape != self.scale.shape or not (self.scale > 0).all():
+            raise InputError(
+                f"a normalisation has mean {self.mean.shape} and scale {self.scale.shape}; expected two vectors of "
+                "one size, the scale above 0"
+            )
+        check_whole(self.mean.size, "observation_size", low=1, high=LARGEST_SIZE)
+
+    @property
+    def observation_size(self) -> int:
+        """Entries of an observation."""
+        return int(self.mean.size)
+
+    @property
+    def size(self) -> int:
+        """Inputs of a network with this encoding."""
+        return int(self.mean.size)
+
+    def __call__(self, observations: ArrayLike) -> Array:
+        """Standardise one row (observation_size,) or a batch (n, observation_size)."""
+        raw = np.asarray(observations, np.float32)
+        if raw.shape[-1:] != self.mean.shape or raw.ndim not in (1, 2):
+            raise InputError(
+                f"observation has shape {raw.shape}; allowed: ({self.mean.size},) or (n, {self.mean.size})"
+            )
+        return np.asarray(np.clip((raw - self.mean) / self.scale, -NORMALISED_CLIP, NORMALISED_CLIP), np.float32)
+
+
+@dataclass(frozen=True)
+class Foresight:
+    """Discounted return and cost that follow, for n observations, if each controller drives the next option."""
+
+    returns: FloatArray  # (n, controllers)
+    costs: FloatArray  # (n, controllers)
+    scores: FloatArray  # (n, controllers) return - weight * cost, minus its mean over the controllers
+
+    @property
+    def best(self) -> NDArray[np.intp]:
+        """Controller with the highest score, the first of equals, (n,)."""
+        return self.scores.argmax(axis=1)
+
+
+@dataclass(frozen=True)
+class LookAheadNetwork:
+    """Estimate return-to-go and cost-to-go of every controller, for any cost weight in a range.
+
+    Both networks take the encoded observation and the position of log(weight) in its range, from -1 to 1.
+    `card["dial"]` lists what the greedy switch reached on validation seeds, by weight: `weight`, `return_mean`,
+    `cost_mean`, `over_budget`, `episodes`, `seed`. `card["r2_level"]` and `card["r2_difference"]` are held-out R² of
+    return and cost.
+    """
+
+    encoding: Encoding | Normalisation
+    level: Dense  # -> (2,) mean of return and cost over the controllers, in units of level_unit
+    difference: Dense  # -> (controllers * 2,) deviation of each controller from it, in units of difference_unit
+    level_unit: Array  # (2,)
+    difference_unit: Array  # (2,)
+    weight_range: tuple[float, float]  # return that a unit of cost is worth: lowest, highest
+    hold: int  # control steps of an option
+    discount: float  # per control step
+    digests: tuple[str, ...]  # of the controllers, in the order of the outputs
+    names: tuple[str, ...]  # of the controllers, for people
+    card: dict[str, Any] = field(default_factory=dict)  # training and accuracy
+
+    def __post_init__(self) -> None:
+        if len(self.digests) < 2 or len(self.names) != len(self.digests):
+            raise InputError(
+                f"look-ahead networks have {len(self.digests)} digests and {len(self.names)} names of controllers; "
+                "expected two or more of each, one per controller"
+            )
+        if not all(isinstance(d, str) and re.fullmatch("[0-9a-f]{64}", d) for d in self.digests):
+            raise InputError("the digest of a controller is not a SHA-256 in hexadecimal digits")
+        if not all(isinstance(name, str) for name in self.names):
+            raise InputError("the name of a controller is not a text")
+        low = check_real(self.weight_range[0], "the lowest cost weight", low=1e-12)
+        check_real(self.weight_range[1], "the highest cost weight", low=low * (1 + 1e-6))
+        check_whole(self.hold, "hold", low=1, high=LARGEST_HOLD)
+        check_real(self.discount, "discount", low=0.0, high=LARGEST_DISCOUNT)
+        for name, network, unit, outputs in (
+            ("level", self.level, self.level_unit, 2),
+            ("difference", self.difference, self.difference_unit, 2 * self.controllers),
+        ):
+            if (network.inputs, network.outputs) != (self.encoding.size + 1, outputs):
+                raise InputError(
+                    f"network {name!r} has {network.inputs} inputs and {network.outputs} outputs; "
+                    f"expected {self.encoding.size + 1} and {outputs}"
+                )
+            if unit.shape != (2,) or not (np.isfinite(unit) & (unit > 0)).all():
+                raise InputError(f"the unit of network {name!r} must be two numbers above 0")
+        for point in self.card.get("dial", ()):
+            for key, (lowest, highest) in DIAL_REALS.items():
+                check_real(point[key], f"{key} of the dial", low=lowest, high=highest)
+            for key in DIAL_COUNTS:
+                check_whole(point[key], f"{key} of the dial", low=0, high=2**62)
+
+    @property
+    def controllers(self) -> int:
+        """Number of controllers."""
+        return len(self.digests)
+
+    def foresee(self, observations: ArrayLike, weight: ArrayLike) -> Foresight:
+        """Estimate for observations (n, observation_size) and a weight, one number or (n,)."""
+        inputs = self.inputs(observations, weight)
+        level = self.level.batch(inputs) * self.level_unit  # (n, 2)
+        difference = self._differences(inputs)
+        total = level[:, None].astype(np.float64) + difference
+        return Foresight(total[..., 0], total[..., 1], _scores(difference, weight))
+
+    def choose(self, observations: ArrayLike, weight: ArrayLike) -> NDArray[np.intp]:
+        """Return the controller with the highest score, (n,); this skips the levels."""
+        return _scores(self._differences(self.inputs(observations, weight)), weight).argmax(axis=1)
+
+    def row(self, observation: ArrayLike, weight: float) -> FloatArray:
+        """Return return and cost of every controller, (controllers, 2), for one observation; faster than `foresee`."""
+        inputs = self.inputs(observation, weight)[0]
+        difference = self.difference.row(inputs).reshape(self.controllers, 2)
+        level = self.level.row(inputs) * self.level_unit
+        return (level + (difference - difference.mean(axis=0)) * self.difference_unit).astype(np.float64)
+
+    def inputs(self, observations: ArrayLike, weight: ArrayLike) -> Array:
+        """Return the inputs of both networks, (n, encoding.size + 1)."""
+        rows = np.atleast_2d(self.encoding(observations))
+        out = np.empty((len(rows), rows.shape[1] + 1), np.float32)
+        out[:, :-1] = rows
+        out[:, -1] = self.position(weight)
+        return out
+
+    def position(self, weight: ArrayLike) -> FloatArray:
+        """Return the position of log(weight) in the range, -1 to 1; raise InputError outside of it."""
+        values = np.asarray(weight, np.float64)
+        low, high = self.weight_range
+        if not ((values >= low * (1 - 1e-9)) & (values <= high * (1 + 1e-9))).all():
+            raise InputError(f"expected a cost weight from {low:g} to {high:g}, actually: {values}")
+        return np.asarray(np.log(values / math.sqrt(low * high)) / (0.5 * math.log(high / low)))
+
+    def check_controllers(self, controllers: Sequence[Controller]) -> None:
+        """Raise InputError unless these are the controllers of the training, in their order."""
+        digests = [controller_digest(controller) for controller in controllers]
+        if digests == list(self.digests):
+            return
+        names = ", ".join(self.names)
+        if sorted(digests) == sorted(self.digests):
+            raise InputError(f"these are look-ahead networks of another order of controllers; use the order {names}")
+        given = ", ".join(map(controller_label, controllers))
+        raise InputError(
+            f"these look-ahead networks were trained for {names}, actually: {given}; the digests of the controllers' "
+            "weights differ. Train networks for these controllers with: blendctl train-lookahead"
+        )
+
+    def _differences(self, inputs: Array) -> FloatArray:
+        """Return differences (n, controllers, 2) in real units, with mean 0 over the controllers."""
+        raw = self.difference.batch(inputs).reshape(len(inputs), self.controllers, 2)
+        return ((raw - raw.mean(axis=1, keepdims=True)) * self.difference_unit).astype(np.float64)
+
+
+def _scores(difference: FloatArray, weight: ArrayLike) -> FloatArray:
+    """Return return - weight * cost (n, controllers) of differences (n, controllers, 2)."""
+    weights = np.broadcast_to(np.asarray(weight, np.float64), len(difference))[:, None]
+    return np.asarray(difference[..., 0] - weights * difference[..., 1])
+
+
+def controller_digest(controller: Controller) -> str:
+    """Return a controller's `digest`, or if it has none the SHA-256 of its class and name."""
+    digest = getattr(controller, "digest", None)
+    if isinstance(digest, str):
+        return digest
+    kind = type(controller)
+    text = f"{kind.__module__}.{kind.__qualname__}:{getattr(controller, 'name', '')}"
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def controller_label(controller: Controller) -> str:
+    """Return a controller's name, or its class."""
+    return str(getattr(controller, "name", type(controller).__name__))
