@@ -193,7 +193,7 @@ def test_a_header_with_a_wrong_value_is_refused(change, tmp_path):
     write_lookahead(network(), path)
     header, tensors = parts_of(path)
     save_file(tensors, path, metadata={"blendctl": json.dumps(header | change)})
-    with pytest.raises(FileFormatError, match="damaged|version 2"):
+    with pytest.raises(FileFormatError, match=r"damaged|version 2"):
         read_lookahead(path)
 
 
@@ -235,7 +235,7 @@ def test_other_controllers_and_another_order_are_refused_by_their_digests(pair):
     ):
         networks.check_controllers(pair[::-1])
     for others in ([pair[0], load("PointGoal1/cpo")], [*pair, pair[0]], [pair[0], SimpleNamespace(name="mine")]):
-        with pytest.raises(InputError, match="trained for PointGoal1/ppo, .*blendctl train-lookahead"):
+        with pytest.raises(InputError, match=r"trained for PointGoal1/ppo, .*blendctl train-lookahead"):
             networks.check_controllers(others)
 
 

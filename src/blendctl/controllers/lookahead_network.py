@@ -84,7 +84,7 @@ class Foresight:
     @property
     def best(self) -> NDArray[np.intp]:
         """Controller with the highest score, the first of equals, (n,)."""
-        return self.scores.argmax(axis=1)
+        return np.asarray(self.scores.argmax(axis=1), np.intp)
 
 
 @dataclass(frozen=True)
@@ -155,14 +155,15 @@ class LookAheadNetwork:
 
     def choose(self, observations: ArrayLike, weight: ArrayLike) -> NDArray[np.intp]:
         """Return the controller with the highest score, (n,); this skips the levels."""
-        return _scores(self._differences(self.inputs(observations, weight)), weight).argmax(axis=1)
+        scores = _scores(self._differences(self.inputs(observations, weight)), weight)
+        return np.asarray(scores.argmax(axis=1), np.intp)
 
     def row(self, observation: ArrayLike, weight: float) -> FloatArray:
         """Return return and cost of every controller, (controllers, 2), for one observation; faster than `foresee`."""
         inputs = self.inputs(observation, weight)[0]
         difference = self.difference.row(inputs).reshape(self.controllers, 2)
         level = self.level.row(inputs) * self.level_unit
-        return (level + (difference - difference.mean(axis=0)) * self.difference_unit).astype(np.float64)
+        return np.asarray(level + (difference - difference.mean(axis=0)) * self.difference_unit, np.float64)
 
     def inputs(self, observations: ArrayLike, weight: ArrayLike) -> Array:
         """Return the inputs of both networks, (n, encoding.size + 1)."""
@@ -197,7 +198,7 @@ class LookAheadNetwork:
     def _differences(self, inputs: Array) -> FloatArray:
         """Return differences (n, controllers, 2) in real units, with mean 0 over the controllers."""
         raw = self.difference.batch(inputs).reshape(len(inputs), self.controllers, 2)
-        return ((raw - raw.mean(axis=1, keepdims=True)) * self.difference_unit).astype(np.float64)
+        return np.asarray((raw - raw.mean(axis=1, keepdims=True)) * self.difference_unit, np.float64)
 
 
 def _scores(difference: FloatArray, weight: ArrayLike) -> FloatArray:
