@@ -19,8 +19,6 @@ from blendctl.switches.base import RolloutContext, Switch, switch_seed
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COLUMNS", "EpisodeSums", "Episodes", "Scores", "episode_columns", "run_episodes", "score"]
-
 FloatArray = NDArray[np.float64]
 
 # Columns of a table of episodes, with their Arrow types.

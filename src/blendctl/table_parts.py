@@ -14,8 +14,6 @@ from blendctl.errors import FileFormatError
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["list_parts", "read_part", "read_table", "write_part"]
-
 
 def list_parts(directory: Path) -> list[Path]:
     """Return the files of a table in order."""

@@ -11,8 +11,6 @@ from typing import Any
 
 from blendctl.errors import InputError, did_you_mean
 
-__all__ = ["is_python", "load_object"]
-
 
 def is_python(spec: str) -> bool:
     """Return whether a specification has the form of "module:object" or "file.py:object".

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from blendctl.blender import Record
     from blendctl.blender.episode_stats import EpisodeStats
 
-__all__ = ["live_display", "sparkline"]
-
 BLOCK = 25  # steps per bar of the sparkline
 BARS = 24
 COLORS = ("dark_orange3", "dodger_blue2", "medium_purple2", "green4")

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from blendctl.blender import Blender
     from blendctl.reports.live import LiveView
 
-__all__ = ["DriveSession"]
-
 
 @dataclass(kw_only=True)
 class DriveSession:

@@ -12,8 +12,6 @@ from blendctl.cli import shared_options as shared
 from blendctl.cli.output import make_table, table_console, write_json
 from blendctl.cli.world_argument import world_option
 
-__all__ = ["check_controller"]
-
 STYLES = {"good": "[green]good[/]", "note": "[yellow]note[/]", "bad": "[red bold]bad[/]"}
 
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable
 import click
 from click.shell_completion import CompletionItem
 
-__all__ = ["worlds", "controllers", "zoo_controllers", "controllers_or_random", "rules", "features", "algorithms"]
-
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 

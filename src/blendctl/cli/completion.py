@@ -5,8 +5,6 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-__all__ = ["completion"]
-
 VARIABLE = "_BLENDCTL_COMPLETE"  # environment variable through which the script calls click
 
 # Not a docstring: click keeps the line breaks after \b.

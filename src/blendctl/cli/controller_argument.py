@@ -7,8 +7,6 @@ import click
 from blendctl.controllers import Controller, RemoteController
 from blendctl.controllers.resolve import open_controller
 
-__all__ = ["open_named_controller"]
-
 REMOTE_DEADLINE = 5.0  # s; longer than on a robot, because nothing waits for the action
 
 

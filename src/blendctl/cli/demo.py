@@ -11,8 +11,6 @@ import click
 from blendctl.cli import shared_options as shared
 from blendctl.cli.output import make_table, progress_bar, table_console, write_json
 
-__all__ = ["demo"]
-
 SHOWN_ARMS = 5  # arms whose shares fit the table; the JSON has all
 
 

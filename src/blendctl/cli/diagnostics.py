@@ -16,8 +16,6 @@ from typing import Literal
 from blendctl._version import __version__
 from blendctl.cli.smoke_checks import CHECKS, EXIT_UNAVAILABLE, SmokeCheck
 
-__all__ = ["Dependency", "Diagnosis", "Verdict", "find_dependencies", "run_checks", "describe_machine"]
-
 TIMEOUT = 180.0  # s; the first compilation takes half a minute on a slow machine
 EXTRAS = {  # extra -> purpose; without the extras for developers
     "train": "training",

@@ -10,8 +10,6 @@ import click
 from blendctl.cli.output import make_table, progress_bar, table_console, write_json
 from blendctl.cli.shared_options import json_option
 
-__all__ = ["doctor"]
-
 STYLES = {
     "works": "[green]works[/]",
     "missing": "[yellow]missing[/]",

@@ -26,8 +26,6 @@ from blendctl.evaluation import evaluate as run_episodes
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["evaluate"]
-
 
 @click.command(epilog="Example: blendctl evaluate PointGoal1/ppo --episodes 100 --json out/ppo.json")
 @click.argument("controllers", nargs=-1, required=True, metavar="NAME|PATH...", shell_complete=completers.controllers)

@@ -13,8 +13,6 @@ from blendctl.cli.shared_options import json_option
 if TYPE_CHECKING:
     from blendctl.blender import Record
 
-__all__ = ["explain"]
-
 
 @click.command(epilog="Example: blendctl explain out/blend --step 250")
 @click.argument("run", type=click.Path(path_type=Path, exists=True, file_okay=False))

@@ -7,8 +7,6 @@ import shlex
 import click
 from click.core import ParameterSource
 
-__all__ = ["typed_command"]
-
 
 def typed_command() -> str:
     """Return the running command with the arguments and options that the user typed, in declaration order.

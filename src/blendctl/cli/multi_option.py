@@ -5,8 +5,6 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem
 
-__all__ = ["MultiValueCommand"]
-
 OPEN_OPTION = "blendctl.multi_option.open"  # key in `ctx.meta`: the option that would take the next value
 
 

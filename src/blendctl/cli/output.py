@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
-__all__ = ["make_table", "mean_cells", "optional", "table_console", "write_json", "json_bytes", "progress_bar"]
-
 STDOUT = Path("-")
 
 

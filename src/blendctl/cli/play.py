@@ -21,8 +21,6 @@ from blendctl.envs.vector import VectorWorld
 from blendctl.errors import BlendctlError, InputError, StateError
 from blendctl.rollout import Rng, StepInput, Switch, check_fits, rollout
 
-__all__ = ["play", "FilmStep", "film_steps"]
-
 RENDER_MODES = {"topdown": "topdown", "camera": "rgb_array"}  # --view -> render mode
 RANDOM_HOLD = 15  # steps per random action; a new one at every step would average out
 TRAIL = 150  # positions

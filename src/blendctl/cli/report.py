@@ -6,8 +6,6 @@ from pathlib import Path
 
 import click
 
-__all__ = ["report"]
-
 
 @click.command(epilog="Example: blendctl report out/blend -o report.html")
 @click.argument("run", type=click.Path(path_type=Path))

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from blendctl.experiments.protocol import Settings, UnitLocation
     from blendctl.experiments.reproduce import Reproduction
 
-__all__ = ["reproduce"]
-
 
 @click.command(
     cls=MultiValueCommand,

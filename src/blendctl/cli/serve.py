@@ -11,8 +11,6 @@ import click
 from blendctl.cli import completers
 from blendctl.cli.world_argument import world_option
 
-__all__ = ["serve"]
-
 
 @click.command(epilog="Example: BLENDCTL_TOKEN=... blendctl serve PointGoal1/ppo --address tcp://127.0.0.1:7001")
 @click.argument("controller", shell_complete=completers.controllers)

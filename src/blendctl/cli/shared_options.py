@@ -10,18 +10,6 @@ import click
 
 from blendctl.cli import completers
 
-__all__ = [
-    "controllers_option",
-    "number_option",
-    "seed_option",
-    "deterministic_option",
-    "context_option",
-    "out_option",
-    "open_option",
-    "json_option",
-    "engine_options",
-]
-
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
 

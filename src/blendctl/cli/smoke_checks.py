@@ -15,8 +15,6 @@ from typing import Any
 
 from blendctl.errors import BlendctlError, did_you_mean
 
-__all__ = ["CHECKS", "SmokeCheck", "CheckFailed", "Unavailable"]
-
 # ONNX model that squares its input.
 SQUARE_ONNX = (
     b'\x08\x08\x12\x00:5\n\x0e\n\x01x\n\x01x\x12\x01y"\x03Mul\x12\x01gZ\x0f\n\x01x\x12\n\n\x08\x08\x01\x12\x04\n\x02\x08'

@@ -27,8 +27,6 @@ from blendctl.training.config import TRUST_REGION, TrainConfig, option_help, rea
 if TYPE_CHECKING:
     from blendctl.training import TrainingRun, UpdateRecord
 
-__all__ = ["train"]
-
 POSITIONAL = ("world", "algo")
 
 

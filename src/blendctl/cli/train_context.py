@@ -16,8 +16,6 @@ from blendctl.controllers.zoo import find_controller_file, in_zoo, write_card
 from blendctl.errors import FileFormatError, InputError
 from blendctl.training.context_config import ContextConfig
 
-__all__ = ["train_context"]
-
 DEFAULTS = ContextConfig()
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from blendctl.experiments.engines import ProgressEvent
     from blendctl.experiments.store import Store
 
-__all__ = ["UnitProgress", "unit_progress", "warn_changed_versions", "warn_damaged_units", "say_how_to_resume"]
-
 
 class UnitProgress:
     """A progress bar of units; call it with every event of the engine."""

@@ -9,8 +9,6 @@ import click
 
 from blendctl.cli.completers import worlds
 
-__all__ = ["world_argument", "world_option"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

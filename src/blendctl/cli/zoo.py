@@ -14,8 +14,6 @@ from blendctl.controllers.card import card_markdown
 from blendctl.controllers.zoo import add_to_zoo
 from blendctl.errors import InputError
 
-__all__ = ["zoo"]
-
 
 @click.command(epilog="Example: blendctl zoo --show PointGoal1/ppo")
 @json_option("the cards, or with --show or --add that one card,")

@@ -15,8 +15,6 @@ from blendctl.experiments.units import Result, unit_kind
 from blendctl.switches.base import open_worlds
 from blendctl.switches.random_switch import UniformSwitch
 
-__all__ = ["baseline"]
-
 
 @unit_kind(version=1)
 def baseline(parameters: Mapping[str, Any], before: Result | None) -> Result:

@@ -25,8 +25,6 @@ from blendctl.errors import InputError, StateError
 from blendctl.experiments.moments import Moments
 from blendctl.experiments.units import Result, unit_kind
 
-__all__ = ["blended"]
-
 FloatArray = NDArray[np.float64]
 
 CHUNK = 1000  # stages that are added up at once

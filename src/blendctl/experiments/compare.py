@@ -20,8 +20,6 @@ from blendctl.experiments.engines import FinishedUnit
 from blendctl.experiments.units import Unit, controller_digest, world_digests
 from blendctl.switches.methods import METHODS, Method, find_method, with_values
 
-__all__ = ["Comparison", "ComparisonUnit", "COLUMNS", "ALONE"]
-
 ALONE = ("performant", "safe")  # the methods that define the corner: they always run
 TRAINING_SEEDS = 2**31  # distance of the seeds of offline training from those of the comparison
 ROOM = 2**20  # seeds of a training

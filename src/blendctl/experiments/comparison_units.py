@@ -16,8 +16,6 @@ from blendctl.switches.log_collection import log_drives
 from blendctl.switches.methods import find_method
 from blendctl.switches.offline import fit
 
-__all__ = ["episodes", "train", "EPISODES", "TRAIN"]
-
 EPISODES = f"{__name__}:episodes"
 TRAIN = f"{__name__}:train"
 

@@ -13,11 +13,6 @@ from blendctl.errors import BlendctlError, InputError, did_you_mean
 from blendctl.experiments.store import Store, decode, encode
 from blendctl.experiments.units import Result, Unit, run_unit
 
-__all__ = [
-    *("run_units", "FinishedUnit", "ProgressEvent", "UnitsFailed"),
-    *("ENGINES", "Engine", "Job", "JobResult", "run_job", "make_engine"),
-]
-
 State = Literal["stored", "started", "done", "lost", "failed"]
 
 ENGINES = ("processes", "ray", "inline")

@@ -13,8 +13,6 @@ from multiprocessing.process import BaseProcess
 from blendctl.errors import StateError
 from blendctl.experiments.engines import Job, JobResult, run_job
 
-__all__ = ["ProcessEngine", "ONE_THREAD", "one_thread"]
-
 # Units run in parallel: numeric libraries must not use all cores for each of them.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 

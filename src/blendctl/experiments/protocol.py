@@ -22,19 +22,6 @@ from blendctl.errors import InputError, did_you_mean
 from blendctl.experiments.units import Unit, controller_digest, world_digests
 from blendctl.features import as_feature
 
-__all__ = [
-    "SCALES",
-    "ROLES",
-    "PAPER_MILLISECONDS",
-    "AUTHORS",
-    "Settings",
-    "UnitLocation",
-    "first_seed",
-    "noise_seed",
-    "pair_of",
-    "plan",
-]
-
 PAPER_MILLISECONDS = {
     "PointGoal1": 2.0,
     "PointPush1": 3.0,

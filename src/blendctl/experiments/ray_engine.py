@@ -14,8 +14,6 @@ from blendctl.errors import MissingExtraError, StateError
 from blendctl.experiments.engines import Job, JobResult, run_job
 from blendctl.experiments.processes import ONE_THREAD, one_thread
 
-__all__ = ["RayEngine", "expect_ray"]
-
 QUEUED_PER_CPU = 2  # submitted jobs per CPU, so that no CPU is idle
 CONNECT_TIMEOUT = 120  # s
 POLL_INTERVAL = 0.2  # s between looks at the pipe while jobs run

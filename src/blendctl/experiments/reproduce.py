@@ -14,8 +14,6 @@ from blendctl.experiments.store import Store
 from blendctl.experiments.tables import Tables, as_parquet
 from blendctl.experiments.verdict import verdict
 
-__all__ = ["Reproduction", "Update"]
-
 SHARE = 50  # write the tables at most 1 / SHARE of the wall time
 
 

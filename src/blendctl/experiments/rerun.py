@@ -21,8 +21,6 @@ from blendctl.experiments.store import decode
 from blendctl.experiments.units import Result, Unit
 from blendctl.table_parts import list_parts
 
-__all__ = ["Rerun", "rerun_episodes"]
-
 
 @dataclass(frozen=True)
 class Rerun:

@@ -15,8 +15,6 @@ from blendctl.experiments.corner import Corner, score_episodes
 from blendctl.statistics import mean_interval
 from blendctl.switches.methods import Method
 
-__all__ = ["standings", "mark_shown", "Sample"]
-
 FloatArray = NDArray[np.float64]
 
 BOOTSTRAP_SEED = 20

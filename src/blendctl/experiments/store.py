@@ -29,8 +29,6 @@ from blendctl.atomic import write_atomically
 from blendctl.errors import BlendctlError, FileFormatError, InputError
 from blendctl.experiments.units import Result, Unit
 
-__all__ = ["Store", "encode", "decode", "describe_machine"]
-
 FORMAT, VERSION = "blendctl-unit", 1
 _KEY = b"blendctl"  # where the JSON part is in a Parquet file
 

@@ -22,8 +22,6 @@ from blendctl.envs.catalog import find_task, open_task
 from blendctl.errors import FileFormatError, InputError
 from blendctl.user_code import is_python
 
-__all__ = ["Unit", "Result", "unit_kind", "run_unit", "controller_digest", "world_digests"]
-
 F = TypeVar("F", bound=Callable[..., "Result"])
 
 

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from blendctl.experiments.protocol import EVERY
 from blendctl.statistics import mean_interval, mean_sign_confidence
 
-__all__ = ["verdict", "in_words", "known_mean", "CLAIMS"]
-
 FloatArray = NDArray[np.float64]
 
 ROUNDING = 1e-12  # a difference up to this is none

@@ -14,8 +14,6 @@ from blendctl.features.predictions import Predictions
 from blendctl.switches.base import RolloutContext
 from blendctl.switches.requirements import expect_context_networks
 
-__all__ = ["pooled_bandit", "long_context"]
-
 
 def pooled_bandit(
     context: RolloutContext,

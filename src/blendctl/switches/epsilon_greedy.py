@@ -11,8 +11,6 @@ from blendctl.bandit.rules import DecisionInput
 from blendctl.bandit.rules.base import BoolArray, nearly_greatest
 from blendctl.errors import InputError
 
-__all__ = ["EpsilonGreedy"]
-
 
 @dataclass(frozen=True)
 class EpsilonGreedy:

@@ -14,8 +14,6 @@ from blendctl import pareto
 from blendctl.switches.base import ArmArray, FloatArray, RolloutContext, StepInput, Switch
 from blendctl.switches.requirements import expect_context_networks
 
-__all__ = ["ForesightModel", "LeastLoss", "PredictedAhead"]
-
 
 class ForesightModel(Protocol):
     """An estimate of what follows if a controller drives on from here."""

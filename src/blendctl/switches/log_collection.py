@@ -16,8 +16,6 @@ from blendctl.rollout import StepBatch, rollout
 from blendctl.switches.base import ArmArray, StepInput, Switch
 from blendctl.switches.state_features import describe_states
 
-__all__ = ["Log", "log_drives"]
-
 FloatArray = NDArray[np.float64]
 
 STRIDE = 5  # control steps from one described state to the next, if it divides the windows

@@ -13,8 +13,6 @@ from blendctl.switches.base import FloatArray, RolloutContext, StepInput
 from blendctl.switches.log_collection import Log
 from blendctl.switches.state_features import describe_states
 
-__all__ = ["Fitted", "fit", "FittedAhead"]
-
 
 @dataclass(frozen=True)
 class Fitted:

@@ -14,8 +14,6 @@ from blendctl.controllers.adapters import act_rows
 from blendctl.envs import VectorWorld
 from blendctl.switches.base import FloatArray, RolloutContext, StepInput
 
-__all__ = ["NextStep", "Rollouts"]
-
 
 class NextStep:
     """Return and cost of the next step, by stepping every controller's action from the frozen state."""

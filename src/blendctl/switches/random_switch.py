@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from blendctl.switches.base import ArmArray, RolloutContext, StepInput, Switch
 
-__all__ = ["RandomSwitch", "UniformSwitch"]
-
 
 class RandomSwitch(Switch):
     """Let the first controller drive with probability `share`, the last one otherwise.

@@ -12,8 +12,6 @@ from blendctl.features.predictions import can_predict
 if TYPE_CHECKING:
     from blendctl.switches.methods import Method
 
-__all__ = ["missing_requirement", "expect_context_networks"]
-
 
 def missing_requirement(method: Method, controllers: Sequence[Controller]) -> str | None:
     """Return what a method needs and the controllers lack, in words; None if nothing is missing."""

@@ -6,8 +6,6 @@ import numpy as np
 
 from blendctl.switches.base import FloatArray, RolloutContext, StepInput, Switch
 
-__all__ = ["SharedControl"]
-
 
 class SharedControl(Switch):
     """Weight the first controller's action by `share` and the last one's by the rest, at every step."""

@@ -8,8 +8,6 @@ from blendctl.controllers.base import Critic
 from blendctl.errors import InputError
 from blendctl.switches.base import ArmArray, RolloutContext, StepInput, Switch
 
-__all__ = ["Simplex"]
-
 
 class Simplex(Switch):
     """Hand over to the last controller while the first one's cost critic expects more than `threshold`.

@@ -6,8 +6,6 @@ import numpy as np
 
 from blendctl.switches.base import ArmArray, StepInput, Switch
 
-__all__ = ["SingleController"]
-
 
 class SingleController(Switch):
     """Let controller `arm` drive; -1 is the last."""

@@ -13,8 +13,6 @@ from blendctl.controllers.adapters import act_rows
 from blendctl.controllers.base import Critic
 from blendctl.features.predictions import can_predict
 
-__all__ = ["describe_states"]
-
 FloatArray = NDArray[np.float64]
 
 
