@@ -1,4 +1,4 @@
-"""Units of the blended controller: one data point of a trace, with the learner handed on from the one before."""
+"""Units of the blended controller: one data point of a trace, which continues with the learner of the one before."""
 
 from __future__ import annotations
 
@@ -27,19 +27,20 @@ from blendctl.experiments.units import Result, unit_kind
 
 FloatArray = NDArray[np.float64]
 
-CHUNK = 1000  # stages that are added up at once
+CHUNK = 1000  # stages per sum
 
 
 @unit_kind(version=1)
 def blended(parameters: Mapping[str, Any], before: Result | None) -> Result:
-    """Drive whole episodes one after another with one learner, and judge every choice by counterfactual steps.
+    """Run episodes one after another with one learner, and evaluate every choice by counterfactual steps.
 
     Parameters: world, controllers, names, first_seed (episode i has first_seed + i), episodes, noise_seed, steps (None:
     the world's own), features, context, and the bandit's options. The result's table has a row per episode; its values
     hold the learner for the next data point, its estimate theta, and the moments of true feedback and context.
     """
     seeds = range(int(parameters["first_seed"]), int(parameters["first_seed"]) + int(parameters["episodes"]))
-    for drive in (drive_compiled, drive_plainly):  # if the first cannot, the second can
+    # The plain loop starts afresh if the compiled loop does not support the run.
+    for drive in (drive_compiled, drive_plainly):
         blender = make_blender(parameters, before)
         gather = EpisodeAggregator(blender)
         with (
@@ -47,9 +48,9 @@ def blended(parameters: Mapping[str, Any], before: Result | None) -> Result:
             blender,
         ):
             started = time.perf_counter()
-            whole = drive(env, blender, gather, seeds)
+            complete = drive(env, blender, gather, seeds)
             seconds = time.perf_counter() - started
-        if whole:
+        if complete:
             break
     bandit = blender.bandit
     values = {
@@ -67,7 +68,7 @@ def blended(parameters: Mapping[str, Any], before: Result | None) -> Result:
 
 
 def make_blender(parameters: Mapping[str, Any], before: Result | None, *, record: Recorder | None = None) -> Blender:
-    """Make the blender of a unit; its learner goes on where that of the unit before stopped."""
+    """Make the blender of a unit; it continues with the learner of the unit before."""
     learner = None if before is None else unpack_learner(before.values["learner"])
     return Blender(
         [open_controller(spec, world=str(parameters["world"])) for spec in parameters["controllers"]],
@@ -83,12 +84,12 @@ def make_blender(parameters: Mapping[str, Any], before: Result | None, *, record
 
 
 def drive_compiled(env: SingleWorld, blender: Blender, gather: EpisodeAggregator, seeds: range) -> bool:
-    """Drive in compiled loops; False if that cannot be done, and nothing of it may be used then."""
+    """Run the episodes in the compiled loop; return False if it does not support them: discard `gather` then."""
     if not supports(blender, env):
         return False
-    with CompiledLoop(env, blender) as express:
+    with CompiledLoop(env, blender) as loop:
         for seed in seeds:
-            stages = express.episode(seed)
+            stages = loop.episode(seed)
             if stages is None:
                 return False
             gather.add_episode(stages)
@@ -96,115 +97,113 @@ def drive_compiled(env: SingleWorld, blender: Blender, gather: EpisodeAggregator
 
 
 def drive_plainly(env: SingleWorld, blender: Blender, gather: EpisodeAggregator, seeds: range) -> bool:
-    """Drive as everyone does."""
+    """Run the episodes in the loop that supports every blender."""
     for record in run(env, blender, episodes=len(seeds), seed=seeds.start, counterfactual=True):
         gather.add(record)
     return True
 
 
 class EpisodeAggregator:
-    """Add up a drive by episode, a thousand stages at a time: a control loop should not wait for its statistics."""
+    """Sum up a run by episode, a thousand stages at a time, because sums at every control step would slow it down."""
 
     def __init__(self, blender: Blender) -> None:
-        arms, m = len(blender.names), len(blender.objectives)
-        bandit = blender.bandit
+        arms, m, bandit = len(blender.names), len(blender.objectives), blender.bandit
         scales = bandit.options.scales
         self.scales = np.ones(m) if scales is None else np.asarray(scales, np.float64)
-        self.longest = bandit.options.feature_bound
+        self.feature_bound = bandit.options.feature_bound
         self.moments = Moments(bandit.n_features, m)
         self.steps = 0
-        self._arms = arms
-        self._rows: list[dict[str, float]] = []  # episodes
-        self._now: dict[str, float] = {}
-        self._at = 0
-        self._reward, self._cost, self._bound = np.zeros(CHUNK), np.zeros(CHUNK), np.zeros(CHUNK)
-        self._arm, self._switched = np.zeros(CHUNK, np.intp), np.zeros(CHUNK, np.bool_)
-        self._truth = np.zeros((CHUNK, arms, m))
-        self._psi = np.zeros((CHUNK, arms, bandit.n_features))
+        self._rows: list[dict[str, float]] = []  # finished episodes
+        self._episode: dict[str, float] = {}  # sums of the running episode
+        self._pending = 0  # stages in the buffer
+        self._buffer = Stages(
+            reward=np.zeros(CHUNK),
+            cost=np.zeros(CHUNK),
+            arm=np.zeros(CHUNK, np.intp),
+            switched=np.zeros(CHUNK, np.bool_),
+            bound=np.zeros(CHUNK),
+            truth=np.zeros((CHUNK, arms, m)),
+            psi=np.zeros((CHUNK, arms, bandit.n_features)),
+        )
 
     def add(self, record: Record) -> None:
-        """Take a record; microseconds."""
-        at = self._at
-        self._reward[at], self._cost[at] = record.reward, record.cost
-        self._arm[at], self._switched[at] = record.arm, record.switched
-        self._bound[at] = record.loss_bound
-        self._truth[at] = np.nan if record.truth is None else record.truth
-        self._psi[at] = np.nan if record.features is None else record.features
-        self._at = at + 1
-        if record.ended or self._at == CHUNK:
-            self._flush()
+        """Add one stage; this takes microseconds."""
+        at, buffer = self._pending, self._buffer
+        buffer.reward[at], buffer.cost[at], buffer.bound[at] = record.reward, record.cost, record.loss_bound
+        buffer.arm[at], buffer.switched[at] = record.arm, record.switched
+        buffer.truth[at] = np.nan if record.truth is None else record.truth
+        buffer.psi[at] = np.nan if record.features is None else record.features
+        self._pending = at + 1
+        if record.ended or self._pending == CHUNK:
+            self._sum(Stages._make(column[: self._pending] for column in buffer))
+            self._pending = 0
         if record.ended:
-            self._rows.append(self._now)
-            self._now = {}
+            self._end_episode()
 
     def add_episode(self, stages: Stages) -> None:
-        """Take all stages of an episode."""
+        """Add all stages of an episode."""
         for start in range(0, len(stages.arm), CHUNK):
-            reward, cost, arm, switched, bound, truth, psi = (part[start : start + CHUNK] for part in stages)
-            self._at = n = len(arm)
-            self._reward[:n], self._cost[:n], self._bound[:n] = reward, cost, bound
-            self._arm[:n], self._switched[:n] = arm, switched
-            self._truth[:n], self._psi[:n] = truth, psi
-            self._flush()
-        self._rows.append(self._now)
-        self._now = {}
+            self._sum(Stages._make(column[start : start + CHUNK] for column in stages))
+        self._end_episode()
 
-    def _flush(self) -> None:
-        n, self._at = self._at, 0
-        arm, truth, psi = self._arm[:n], self._truth[:n] / self.scales, self._psi[:n]
+    def _end_episode(self) -> None:
+        self._rows.append(self._episode)
+        self._episode = {}
+
+    def _sum(self, stages: Stages) -> None:
+        arm, truth, psi = stages.arm, stages.truth / self.scales, stages.psi
         known = (arm >= 0) & np.isfinite(truth).all(axis=(1, 2))
-        told = score(truth[known], arm[known])
-        bounds = self._bound[:n]
-        decided = np.isfinite(bounds)
+        scores = score(truth[known], arm[known])
+        decided = np.isfinite(stages.bound)
         sums = {
-            "return": self._reward[:n].sum(),
-            "cost": self._cost[:n].sum(),
-            "length": np.int64(n),
-            "correct": told.correct.sum(),
+            "return": stages.reward.sum(),
+            "cost": stages.cost.sum(),
+            "length": np.int64(len(arm)),
+            "correct": scores.correct.sum(),
             "judged": known.sum(),
-            "gap": told.gap.sum(),
-            "loss": told.loss.sum(),
-            "switches": self._switched[:n].sum(),
-            "bound": bounds[decided].sum(),
+            "gap": scores.gap.sum(),
+            "loss": scores.loss.sum(),
+            "switches": stages.switched.sum(),
+            "bound": stages.bound[decided].sum(),
             "decided": decided.sum(),
-        } | {f"driven_{index}": (arm == index).sum() for index in range(self._arms)}
+        } | {f"driven_{index}": (arm == index).sum() for index in range(truth.shape[1])}
         for name, total in sums.items():
-            self._now[name] = self._now.get(name, 0) + total.item()
-        self.steps += n
-        seen = known & np.isfinite(psi).all(axis=(1, 2))
-        rows, feedback = psi[seen].reshape(-1, psi.shape[-1]), truth[seen].reshape(-1, truth.shape[-1])
+            self._episode[name] = self._episode.get(name, 0) + total.item()
+        self.steps += len(arm)
+        usable = known & np.isfinite(psi).all(axis=(1, 2))
+        rows, feedback = psi[usable].reshape(-1, psi.shape[-1]), truth[usable].reshape(-1, truth.shape[-1])
         length = np.linalg.norm(rows, axis=1, keepdims=True)
-        self.moments.add(rows * np.minimum(1.0, self.longest / np.maximum(length, 1e-300)), feedback)
+        self.moments.add(rows * np.minimum(1.0, self.feature_bound / np.maximum(length, 1e-300)), feedback)
 
     def table(self) -> pa.Table:
-        """Give a row per episode."""
-        if self._at or self._now:
-            raise StateError("the drive stopped within an episode")
-        return pa.table({name: [row[name] for row in self._rows] for name in self._rows[0]})
+        """Return a row per episode."""
+        if self._pending or self._episode:
+            raise StateError("the run stopped within an episode")
+        return pa.Table.from_pylist(self._rows)
 
 
 def pack_learner(bandit: BlendingBandit) -> str:
-    """Give a learner as text that JSON can hold, the same text for the same learner."""
+    """Return a learner as text for JSON; equal learners have equal texts."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "learner.safetensors"
         bandit.save(path)
-        return base64.b64encode(_in_order(path.read_bytes())).decode()
+        return base64.b64encode(_sort_header(path.read_bytes())).decode()
 
 
-def _in_order(data: bytes) -> bytes:
-    """Sort the header of a safetensors file: its writer leaves the order of the metadata to chance."""
+def _sort_header(data: bytes) -> bytes:
+    """Sort the header of a safetensors file, because its writer orders the metadata at random."""
     end = 8 + int.from_bytes(data[:8], "little")
     header = json.dumps(json.loads(data[8:end]), sort_keys=True, separators=(",", ":")).encode()
-    header += b" " * (-len(header) % 8)  # the numbers stay aligned
+    header += b" " * (-len(header) % 8)  # keeps the arrays aligned
     return len(header).to_bytes(8, "little") + header + data[end:]
 
 
 def unpack_learner(text: str) -> BlendingBandit:
-    """Read a learner back; it continues bit for bit."""
+    """Read the result of `pack_learner`; the learner continues bit for bit."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "learner.safetensors"
         try:
             path.write_bytes(base64.b64decode(text, validate=True))
         except ValueError as error:
-            raise InputError(f"this is no saved learner: {error}") from error
+            raise InputError(f"this is not a saved learner: {error}") from error
         return BlendingBandit.load(path)

@@ -17,7 +17,7 @@ from blendctl.episodes import episode_columns
 from blendctl.errors import InputError
 from blendctl.experiments.comparison_units import EPISODES, TRAIN
 from blendctl.experiments.engines import FinishedUnit
-from blendctl.experiments.units import Unit, controller_digest, world_digests
+from blendctl.experiments.units import Unit, file_digests
 from blendctl.switches.methods import METHODS, Method, find_method, with_values
 
 ALONE = ("performant", "safe")  # the methods that define the corner: they always run
@@ -90,7 +90,7 @@ class Comparison:
         return {
             "world": self.world,
             "controllers": list(self.controllers),
-            "digests": [*(controller_digest(spec) for spec in self.controllers), *world_digests(self.world)],
+            "digests": file_digests(self.world, self.controllers),
             "seed": self.seed,
             "steps": self.steps,
         }
@@ -101,39 +101,28 @@ class Comparison:
 
     def pieces(self) -> list[ComparisonUnit]:
         """Cut the comparison into units: those that define the score, trainings, then the longest first."""
-        alone: list[ComparisonUnit] = []
-        trainings: list[ComparisonUnit] = []
-        heavy: list[ComparisonUnit] = []
-        light: list[ComparisonUnit] = []
+        common = {"world": self.world, "controllers": list(self.controllers), "steps": self.steps}
+        training_seed = (self.seed + TRAINING_SEEDS) % (LARGEST_SEED - ROOM)
+        ranked: list[tuple[int, ComparisonUnit]] = []
         for method in self.table_of_methods().values():
+            rank = 0 if method.name in ALONE else 2 if method.heavy else 3
             for number, setting in enumerate(method.settings):
-                after = self._training(setting) if method.trained else None
-                if after is not None:
-                    trainings.append(ComparisonUnit(after, method.name, -1, 0))
-                kind = alone if method.name in ALONE else heavy if method.heavy else light
-                kind.extend(self._blocks(method, number, setting, after))
-        return [*alone, *trainings, *heavy, *light]
-
-    def _blocks(
-        self, method: Method, number: int, setting: Mapping[str, Any], after: Unit | None
-    ) -> Iterable[ComparisonUnit]:
-        for first in range(0, self.episodes, self.block):
-            count = min(self.block, self.episodes - first)
-            parameters = self._common() | {
-                "method": method.name,
-                "setting": dict(setting),
-                "seed": self.seed + first,
-                "count": count,
-                "judge_every": self.judge_every,
-            }
-            yield ComparisonUnit(Unit(EPISODES, parameters, after=after), method.name, number, count)
-
-    def _training(self, setting: Mapping[str, Any]) -> Unit:
-        seed = (self.seed + TRAINING_SEEDS) % (LARGEST_SEED - ROOM)
-        return Unit(TRAIN, self._common() | {"setting": dict(setting), "seed": seed})
-
-    def _common(self) -> dict[str, Any]:
-        return {"world": self.world, "controllers": list(self.controllers), "steps": self.steps}
+                after = None
+                if method.trained:
+                    after = Unit(TRAIN, common | {"setting": dict(setting), "seed": training_seed})
+                    ranked.append((1, ComparisonUnit(after, method.name, -1, 0)))
+                for first in range(0, self.episodes, self.block):
+                    count = min(self.block, self.episodes - first)
+                    parameters = common | {
+                        "method": method.name,
+                        "setting": dict(setting),
+                        "seed": self.seed + first,
+                        "count": count,
+                        "judge_every": self.judge_every,
+                    }
+                    unit = Unit(EPISODES, parameters, after=after)
+                    ranked.append((rank, ComparisonUnit(unit, method.name, number, count)))
+        return [piece for _, piece in sorted(ranked, key=lambda item: item[0])]
 
     def finished(self, done: Iterable[FinishedUnit]) -> Comparison | None:
         """Return the comparison of the finished methods; None if the two controllers alone are not among them."""
@@ -149,10 +138,9 @@ class Comparison:
         """Return the table of all episodes: a row per method, setting and episode, in that order."""
         results = {done.unit.key: done.result for done in finished}
         methods = self.table_of_methods()
-        places = {name: place for place, name in enumerate(self.methods)}
         ordered = sorted(
             (piece for piece in pieces if piece.setting >= 0),
-            key=lambda piece: (places[piece.method], piece.setting, piece.unit.parameters["seed"]),
+            key=lambda piece: (self.methods.index(piece.method), piece.setting, piece.unit.parameters["seed"]),
         )
         rows = []
         for piece in ordered:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+
+SUMS = ("psi_psi", "psi_y", "y", "y_y")
 
 
 class Moments:
@@ -29,7 +33,7 @@ class Moments:
     def join(self, other: Moments) -> None:
         """Add another stretch."""
         self.count += other.count
-        for name in ("psi_psi", "psi_y", "y", "y_y"):
+        for name in SUMS:
             getattr(self, name)[...] += getattr(other, name)
 
     def fit(self, regularization: float) -> FloatArray:
@@ -55,18 +59,15 @@ class Moments:
             for e, t, s in zip(error, total, self.y_y, strict=True)
         ]
 
-    def plain(self) -> dict[str, object]:
+    def plain(self) -> dict[str, Any]:
         """Return the sums as JSON data."""
-        arrays = {name: getattr(self, name).tolist() for name in ("psi_psi", "psi_y", "y", "y_y")}
-        return {"count": self.count, **arrays}
+        return {"count": self.count} | {name: getattr(self, name).tolist() for name in SUMS}
 
     @classmethod
-    def from_plain(cls, data: dict[str, object]) -> Moments:
+    def from_plain(cls, data: dict[str, Any]) -> Moments:
         """Read the result of `plain`."""
-        psi_y = np.array(data["psi_y"], dtype=np.float64)
-        moments = cls(*psi_y.shape)
-        moments.count = int(str(data["count"]))
-        moments.psi_y = psi_y
-        for name in ("psi_psi", "y", "y_y"):
+        moments = cls(*np.shape(data["psi_y"]))
+        moments.count = data["count"]
+        for name in SUMS:
             setattr(moments, name, np.array(data[name], dtype=np.float64))
         return moments

@@ -10,6 +10,7 @@ so that all roles see the same layouts, and more data points or traces change no
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,16 +18,15 @@ import numpy as np
 
 from blendctl.controllers import Controller, open_controller, zoo_names
 from blendctl.controllers.zoo import PAIRS
+from blendctl.envs import VectorWorld
 from blendctl.envs.catalog import find_task, world_name
 from blendctl.errors import InputError, did_you_mean
-from blendctl.experiments.units import Unit, controller_digest, world_digests
+from blendctl.experiments.units import Unit, file_digests
 from blendctl.features import as_feature
+from blendctl.rollout import check_fits
 
-PAPER_MILLISECONDS = {
-    "PointGoal1": 2.0,
-    "PointPush1": 3.0,
-    "CarButton1": 5.0,
-}  # per iteration, counterfactuals included
+# Per iteration, counterfactuals included.
+PAPER_MILLISECONDS = {"PointGoal1": 2.0, "PointPush1": 3.0, "CarButton1": 5.0}
 SCALES = {"quick": 10, "paper": 110}  # data points
 ROLES = ("performant", "safe", "random", "blended")
 EVERY = 10  # random switching does not change in time: after these data points only every tenth is run
@@ -71,10 +71,7 @@ class Settings:
 
     def parts(self) -> dict[str, Any]:
         """Return what may be added to a run: worlds, each with controllers and weights that must not change."""
-        digests = {
-            f"{world} digests": [*(controller_digest(spec) for spec in pair), *world_digests(world)]
-            for world, pair in self.worlds.items()
-        }
+        digests = {f"{world} digests": file_digests(world, pair) for world, pair in self.worlds.items()}
         return dict(self.worlds) | digests
 
     def identity(self) -> dict[str, Any]:
@@ -122,15 +119,10 @@ def pair_of(world: str, given: tuple[str, ...] = (), *, features: str | None = N
             f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not in the zoo; train "
             f'with "blendctl train {place}", or name two others: --controllers PERFORMANT SAFE'
         )
-    from blendctl.envs import VectorWorld
-
-    worlds = VectorWorld(task, 1, threads=1)
     drivers = [open_controller(spec, world=place) for spec in pair]
-    try:
+    with closing(VectorWorld(task, 1, threads=1)) as worlds:
         for driver in drivers:
             _expect_fit(driver, worlds)
-    finally:
-        worlds.close()
     if features in FEATURES:
         try:
             as_feature(features, drivers).bind(drivers, objectives=2)
@@ -140,10 +132,8 @@ def pair_of(world: str, given: tuple[str, ...] = (), *, features: str | None = N
     return place, (pair[0], pair[1])
 
 
-def _expect_fit(controller: Controller, worlds: Any) -> None:
+def _expect_fit(controller: Controller, worlds: VectorWorld) -> None:
     """Raise InputError for a controller of another world: by its shapes, or by one action."""
-    from blendctl.rollout import check_fits
-
     check_fits(controller, worlds)
     observations, _ = worlds.reset(seed=0)
     action = np.asarray(controller.act(observations[0]))
@@ -163,50 +153,35 @@ def plan(settings: Settings) -> tuple[list[Unit], dict[str, list[UnitLocation]]]
     units: list[Unit] = []
     places: dict[str, list[UnitLocation]] = {}
 
-    def add(unit: Unit, place: UnitLocation) -> Unit:
+    def add(kind: str, place: UnitLocation, parameters: dict[str, Any], after: Unit | None = None) -> Unit:
+        common = {
+            "world": place.world,
+            "first_seed": first_seed(settings.seed, place.trace, place.data_point),
+            "noise_seed": noise_seed(settings.seed, place.trace, place.data_point, place.role),
+            "episodes": settings.episodes,
+            "steps": settings.steps,
+        }
+        unit = Unit(f"blendctl.experiments.{kind}", common | parameters, after=after)
         units.append(unit)
         places.setdefault(unit.key, []).append(place)
         return unit
 
-    for world, pair in settings.worlds.items():
-        for trace in range(settings.traces):
-            before: Unit | None = None
-            for point in range(settings.data_points):
-                before = add(
-                    _blended(settings, world, pair, trace, point, before),
-                    UnitLocation(world, trace, "blended", point),
-                )
-    for point in range(settings.data_points):
-        for world, pair in settings.worlds.items():
-            for trace in range(settings.traces):
-                teams: dict[str, tuple[str, ...]] = {"performant": pair[:1], "safe": pair[1:]}
-                teams |= {"random": pair} if point < EVERY or point % EVERY == 0 else {}
-                for role, team in teams.items():
-                    common = _common(settings, world, trace, point, role)
-                    unit = Unit("blendctl.experiments.baseline_units:baseline", common | {"controllers": list(team)})
-                    add(unit, UnitLocation(world, trace, role, point))
-    return units, places
-
-
-def _common(settings: Settings, world: str, trace: int, point: int, role: str) -> dict[str, Any]:
-    return {
-        "world": world,
-        "first_seed": first_seed(settings.seed, trace, point),
-        "noise_seed": noise_seed(settings.seed, trace, point, role),
-        "episodes": settings.episodes,
-        "steps": settings.steps,
-    }
-
-
-def _blended(
-    settings: Settings, world: str, pair: tuple[str, str], trace: int, point: int, before: Unit | None
-) -> Unit:
-    options = {
-        "controllers": list(pair),
+    learner = {
         "names": ["performant", "safe"],
         "features": settings.features,
         "context": settings.context,
         "options": dict(settings.options),
     }
-    common = _common(settings, world, trace, point, "blended")
-    return Unit("blendctl.experiments.blended:blended", common | options, after=before)
+    traces = [(world, pair, trace) for world, pair in settings.worlds.items() for trace in range(settings.traces)]
+    for world, pair, trace in traces:
+        before: Unit | None = None
+        for point in range(settings.data_points):
+            place = UnitLocation(world, trace, "blended", point)
+            before = add("blended:blended", place, {"controllers": list(pair)} | learner, before)
+    for point in range(settings.data_points):
+        for world, pair, trace in traces:
+            teams: dict[str, tuple[str, ...]] = {"performant": pair[:1], "safe": pair[1:]}
+            teams |= {"random": pair} if point < EVERY or point % EVERY == 0 else {}
+            for role, team in teams.items():
+                add("baseline_units:baseline", UnitLocation(world, trace, role, point), {"controllers": list(team)})
+    return units, places

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -93,5 +92,5 @@ class Reproduction:
         result = verdict(self.tables.episodes(), self.tables.points())
         for world, times in self.milliseconds().items():
             result[world]["milliseconds_per_iteration"] = times
-        self.store.write("verdict.json", (json.dumps(result, indent=2) + "\n").encode())
+        self.store.write_json("verdict.json", result)
         return result

@@ -18,7 +18,9 @@ from blendctl.switches.methods import Method
 FloatArray = NDArray[np.float64]
 
 BOOTSTRAP_SEED = 20
-MEASURES = ("return", "cost", "share_performant", "switches", "correct_ratio")
+# Name in the summary -> column of the table.
+SHOWN_MEANS = {"share_mean": "share_performant", "switches_mean": "switches", "correct_ratio": "correct_ratio"}
+MEASURES = ("return", "cost", *SHOWN_MEANS.values())
 
 
 @dataclass(frozen=True)
@@ -42,24 +44,21 @@ class Sample:
 
 def standings(comparison: Comparison, table: pa.Table) -> dict[str, Any]:
     """Sum up a comparison's table as JSON data: `{"methods": {name: {"return_mean", ..., "corner_score"}}}`."""
-    samples = _samples(comparison.table_of_methods(), table, block=comparison.block)
+    methods = comparison.table_of_methods()
+    samples = _samples(methods, table, block=comparison.block)
     performant, safe = (samples[name].points() for name in ALONE)
-    corner = Corner(tuple(performant.mean(axis=0)), tuple(safe.mean(axis=0)))
+    line = [performant.mean(axis=0).tolist(), safe.mean(axis=0).tolist()]
+    corner = {"return": float(performant[:, 0].mean()), "cost": float(safe[:, 1].mean())}
     return {
         "world": comparison.world,
         "controllers": list(comparison.controllers),
         "episodes": comparison.episodes,
         "seed": comparison.seed,
         "steps": comparison.steps,
-        "corner": {
-            "return": float(performant[:, 0].mean()),
-            "cost": float(safe[:, 1].mean()),
-            "reason": corner.reason(),
-        },
-        "mixing_line": [performant.mean(axis=0).tolist(), safe.mean(axis=0).tolist()],
+        "corner": corner | {"reason": Corner(*line).reason()},
+        "mixing_line": line,
         "methods": {
-            name: _summary(sample, performant, safe, help=comparison.table_of_methods()[name].help)
-            for name, sample in samples.items()
+            name: _summary(sample, performant, safe, help=methods[name].help) for name, sample in samples.items()
         },
     }
 
@@ -67,31 +66,28 @@ def standings(comparison: Comparison, table: pa.Table) -> dict[str, Any]:
 def mark_shown(comparison: Comparison, table: pa.Table) -> pa.Table:
     """Add the column `shown`: whether an episode represents its method."""
     samples = _samples(comparison.table_of_methods(), table, block=comparison.block)
-    methods, settings = table["method"].to_pylist(), table["setting"].to_pylist()
-    seeds = table["seed"].to_pylist()
     marks = [
-        bool(samples[method].chosen[seed - comparison.seed] == setting)
-        for method, setting, seed in zip(methods, settings, seeds, strict=True)
+        bool(samples[row["method"]].chosen[row["seed"] - comparison.seed] == row["setting"])
+        for row in table.select(["method", "setting", "seed"]).to_pylist()
     ]
     return table.append_column("shown", pa.array(marks))
 
 
 def _samples(methods: Mapping[str, Method], table: pa.Table, *, block: int) -> dict[str, Sample]:
     """Read the table; choose a setting for methods that were swept."""
-    columns = {name: np.array(table[name].to_pylist(), np.float64) for name in (*MEASURES, "setting")}
+    columns = {name: np.array(table[name].to_pylist(), np.float64) for name in MEASURES}
     names = np.array(table["method"].to_pylist())
     samples: dict[str, Sample] = {}
     for name, method in methods.items():
-        rows = names == name
-        count = len(method.settings)
+        rows, count = names == name, len(method.settings)
         measures = {key: columns[key][rows].reshape(count, -1) for key in MEASURES}
         episodes = measures["return"].shape[1]
         if method.shown is not None or count == 1:
             chosen, choice = np.full(episodes, method.shown or 0), "fixed"
         else:
             points = np.stack([measures["return"], measures["cost"]], axis=-1)
-            alone = [samples[key].points() for key in ALONE]
-            chosen, choice = _choose(points, alone[0], alone[1], block=block)
+            performant, safe = (samples[key].points() for key in ALONE)
+            chosen, choice = _choose(points, performant, safe, block=block)
         samples[name] = Sample(method.settings, measures, chosen.astype(np.intp), choice)
     return samples
 
@@ -112,8 +108,7 @@ def _choose(
         corner = Corner(_mean(performant[scored_on]), _mean(safe[scored_on]))
         means = points[:, scored_on].mean(axis=1)
         scores = corner.score(means[:, 0], means[:, 1])
-        best = len(points) // 2 if np.isnan(scores).all() else int(scores.argmax())
-        chosen[half == fold] = best
+        chosen[half == fold] = len(points) // 2 if np.isnan(scores).all() else scores.argmax()
     return chosen, "on other episodes" if episodes > 1 else "on the same episodes"
 
 
@@ -123,24 +118,15 @@ def _mean(points: FloatArray) -> tuple[float, float]:
 
 def _summary(sample: Sample, performant: FloatArray, safe: FloatArray, *, help: str) -> dict[str, Any]:
     summary = _means(sample.points(), performant, safe) | {"help": help, "choice": sample.choice}
-    for measure, name in (
-        ("share_performant", "share_mean"),
-        ("switches", "switches_mean"),
-        ("correct_ratio", "correct_ratio"),
-    ):
+    for name, measure in SHOWN_MEANS.items():
         values = sample.shown(measure)
         known = values[np.isfinite(values)]
         summary[name] = float(known.mean()) if len(known) else None
-    used = sorted(set(sample.chosen.tolist()))
-    summary["parameters"] = [sample.settings[index] for index in used]
+    summary["parameters"] = [sample.settings[index] for index in np.unique(sample.chosen)]
     if len(sample.settings) > 1:
+        points = np.stack([sample.measures["return"], sample.measures["cost"]], axis=-1)  # (settings, episodes, 2)
         summary["sweep"] = [
-            {"parameters": setting}
-            | _means(
-                np.stack([sample.measures["return"][index], sample.measures["cost"][index]], axis=1),
-                performant,
-                safe,
-            )
+            {"parameters": setting} | _means(points[index], performant, safe)
             for index, setting in enumerate(sample.settings)
         ]
     return summary

@@ -102,7 +102,7 @@ class Store:
         self.version_changes = _version_changes([one.get("versions", {}) for one in earlier], session["versions"])
         run["sessions"] = [*earlier, session]
         self._run = run
-        self.write("run.json", _json(run))
+        self.write_json("run.json", run)
         self.damaged: list[str] = []  # damaged files, whose units run again
 
     def _known(self) -> dict[str, Any]:
@@ -182,10 +182,14 @@ class Store:
             ) from error
         return path
 
+    def write_json(self, name: str, data: Any) -> None:
+        """Write data as an indented JSON file of the directory, atomically."""
+        self.write(name, (json.dumps(data, indent=2) + "\n").encode())
+
     def note(self, **facts: Any) -> None:
         """Add facts about this session to run.json (seconds, units run)."""
         self._run["sessions"][-1].update(facts)
-        self.write("run.json", _json(self._run))
+        self.write_json("run.json", self._run)
 
 
 def _version_changes(sessions: Iterable[Mapping[str, str]], now: Mapping[str, str]) -> str:
@@ -194,13 +198,8 @@ def _version_changes(sessions: Iterable[Mapping[str, str]], now: Mapping[str, st
     >>> _version_changes([{"numpy": "2.4.5", "numba": "0.62"}, {"numpy": "2.4.6"}], {"numpy": "2.4.6", "numba": "0.62"})
     'numpy 2.4.5, now 2.4.6'
     """
-    changes = (
-        f"{name} {old}, now {now.get(name)}"
-        for before in sessions
-        for name, old in before.items()
-        if old != now.get(name)
-    )
-    return "; ".join(dict.fromkeys(changes))
+    before = dict.fromkeys(item for session in sessions for item in session.items())
+    return "; ".join(f"{name} {old}, now {now.get(name)}" for name, old in before if old != now.get(name))
 
 
 def describe_machine() -> dict[str, Any]:
@@ -223,7 +222,3 @@ def _processor() -> str:
         return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor() or "unknown"
-
-
-def _json(data: Any) -> bytes:
-    return (json.dumps(data, indent=2) + "\n").encode()

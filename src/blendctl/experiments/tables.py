@@ -24,37 +24,20 @@ FloatArray = NDArray[np.float64]
 _WHERE = [("world", pa.string()), ("trace", pa.int64()), ("role", pa.string()), ("data_point", pa.int64())]
 _FLOAT, _COUNT, _LIST = pa.float64(), pa.int64(), pa.list_(pa.float64())
 
-EPISODES = pa.schema(
-    [
-        *_WHERE,
-        ("episode", _COUNT),
-        ("seed", _COUNT),
-        *COLUMNS.items(),
-    ]
-)
+EPISODES = pa.schema([*_WHERE, ("episode", _COUNT), ("seed", _COUNT), *COLUMNS.items()])
 POINTS = pa.schema(
     [
         *_WHERE,
-        ("interactions", _COUNT),
-        ("episodes", _COUNT),
+        *[(name, _COUNT) for name in ("interactions", "episodes")],
         *[(f"{what}_{how}", _FLOAT) for what in ("return", "cost") for how in ("mean", "sd", "low", "high")],
         ("cost_rate", _FLOAT),
         *[(f"correct_ratio{how}", _FLOAT) for how in ("", "_sd", "_low", "_high")],
         ("switches", _COUNT),
-        ("share_performant", _FLOAT),
-        ("pareto_regret", _FLOAT),
-        ("regret_bound", _FLOAT),
-        ("max_loss", _FLOAT),
-        ("max_loss_bound", _FLOAT),
-        ("max_loss_mean", _FLOAT),
-        ("max_loss_bound_mean", _FLOAT),
-        ("theta", _LIST),
-        ("theta_star", _LIST),
-        ("theta_error", _FLOAT),
-        ("context_r2_reward", _FLOAT),
-        ("context_r2_cost", _FLOAT),
-        ("rescaled", _COUNT),
-        ("events", _COUNT),
+        *[(name, _FLOAT) for name in ("share_performant", "pareto_regret", "regret_bound")],
+        *[(f"max_loss{how}", _FLOAT) for how in ("", "_bound", "_mean", "_bound_mean")],
+        *[(name, _LIST) for name in ("theta", "theta_star")],
+        *[(name, _FLOAT) for name in ("theta_error", "context_r2_reward", "context_r2_cost")],
+        *[(name, _COUNT) for name in ("rescaled", "events")],
     ]
 )
 
@@ -69,11 +52,12 @@ class Tables:
 
     def add(self, places: Iterable[UnitLocation], result: Result) -> None:
         """Add a unit's result."""
+        assert result.table is not None
         for place in places:
             first = first_seed(self.settings.seed, place.trace, place.data_point)
             rows = [
                 place._asdict() | {"episode": number, "seed": first + number} | episode_columns(sums)
-                for number, sums in enumerate(_rows(result))
+                for number, sums in enumerate(result.table.to_pylist())
             ]
             self._results[place] = result
             self._episodes[place] = pa.Table.from_pylist(rows, schema=EPISODES)
@@ -125,7 +109,8 @@ class _Trace:
         self.cost = self.gap = self.loss = self.bound = 0.0
 
     def point(self, number: int, result: Result) -> dict[str, Any]:
-        columns = _columns(result)
+        assert result.table is not None
+        columns = {name: result.table[name].to_numpy() for name in result.table.column_names}
         self.points += 1
         self.steps += int(columns["length"].sum())
         self.cost += float(columns["cost"].sum())
@@ -179,27 +164,11 @@ class _Trace:
         }
 
 
-def _columns(result: Result) -> dict[str, FloatArray]:
-    assert result.table is not None
-    return {name: result.table[name].to_numpy() for name in result.table.column_names}
-
-
-def _rows(result: Result) -> list[dict[str, Any]]:
-    assert result.table is not None
-    rows: list[dict[str, Any]] = result.table.to_pylist()
-    return rows
-
-
 def _spread(name: str, sample: FloatArray) -> dict[str, float | None]:
     """Return mean, standard deviation and 95% interval of the mean of a data point's episodes."""
-    interval = mean_interval(sample) or (None, None)
+    low, high = mean_interval(sample) or (None, None)
     deviation = float(sample.std(ddof=1)) if len(sample) > 1 else None
-    return {
-        f"{name}_mean": float(sample.mean()),
-        f"{name}_sd": deviation,
-        f"{name}_low": interval[0],
-        f"{name}_high": interval[1],
-    }
+    return {f"{name}_mean": float(sample.mean()), f"{name}_sd": deviation, f"{name}_low": low, f"{name}_high": high}
 
 
 def as_parquet(table: pa.Table) -> bytes:

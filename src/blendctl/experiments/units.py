@@ -11,7 +11,7 @@ import functools
 import hashlib
 import importlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -73,7 +73,8 @@ class Unit:
 
     def __post_init__(self) -> None:
         if not self.digests:
-            object.__setattr__(self, "digests", _digests(self.parameters))
+            world, controllers = self.parameters.get("world", ""), self.parameters.get("controllers", ())
+            object.__setattr__(self, "digests", tuple(file_digests(str(world), controllers)))
         after = None if self.after is None else self.after.key
         content = [self.kind, version_of(self.kind), dict(self.parameters), list(self.digests), after]
         object.__setattr__(self, "key", hashlib.sha256(_canonical(content)).hexdigest()[:32])
@@ -99,10 +100,11 @@ def run_unit(unit_json: bytes, before: Result | None) -> Result:
             "install the same blendctl on every machine"
         )
     parameters = unit["parameters"]
-    if is_python(str(parameters.get("world", ""))):
-        open_task(parameters["world"])
-    if list(_digests(parameters)) != unit["digests"]:
-        files = ", ".join(map(str, [*parameters.get("controllers", ()), parameters.get("world", "")]))
+    world, controllers = str(parameters.get("world", "")), parameters.get("controllers", ())
+    if is_python(world):
+        open_task(world)
+    if file_digests(world, controllers) != unit["digests"]:
+        files = ", ".join(map(str, [*controllers, world]))
         raise InputError(
             f"one of {files} is another file here than where the experiment was started; every machine must see the "
             "same files"
@@ -128,22 +130,16 @@ def _function(kind: str) -> Any:
     return function
 
 
-def _digests(parameters: Mapping[str, Any]) -> tuple[str, ...]:
-    """Digest the controllers of a unit, then its world if that is a task in Python."""
-    world = str(parameters.get("world", ""))
-    controllers = tuple(controller_digest(str(spec)) for spec in parameters.get("controllers", ()))
-    return (*controllers, *world_digests(world))
+def file_digests(world: str, controllers: Iterable[str]) -> list[str]:
+    """Digest controllers, then the world if it is a task in Python: its file and its declaration."""
+    digests = [_controller_digest(str(spec)) for spec in controllers]
+    if is_python(world):
+        task = find_task(world)
+        digests += [_controller_digest(world), hashlib.sha256(repr((task, task.robot_spec)).encode()).hexdigest()]
+    return digests
 
 
-def world_digests(world: str) -> tuple[str, ...]:
-    """Digest a task in Python by its file and its declaration; a known world has no digest."""
-    if not is_python(world):
-        return ()
-    task = find_task(world)
-    return controller_digest(world), hashlib.sha256(repr((task, task.robot_spec)).encode()).hexdigest()
-
-
-def controller_digest(spec: str) -> str:
+def _controller_digest(spec: str) -> str:
     """Return the digest of a controller's file, or its name if it has no file (classical, remote)."""
     from blendctl.controllers.zoo import find_controller_file
 

@@ -46,9 +46,8 @@ def verdict(episodes: pa.Table, points: pa.Table) -> dict[str, Any]:
     Student's, 95%, and its confidence the probability, by the same distribution, that the true mean is on that side.
     Beside the claims are the loss and its bound, which is a theorem if the feedback is linear in the context.
     """
-    worlds = list(dict.fromkeys(episodes["world"].to_pylist()))
     result = {}
-    for world in worlds:
+    for world in episodes["world"].unique().to_pylist():
         here = pc.field("world") == world
         result[world] = _world(episodes.filter(here))
         blended = points.filter(here & (pc.field("role") == "blended"))
@@ -58,21 +57,21 @@ def verdict(episodes: pa.Table, points: pa.Table) -> dict[str, Any]:
 
 
 def _world(episodes: pa.Table) -> dict[str, Any]:
-    roles = list(dict.fromkeys(episodes["role"].to_pylist()))
-    by_role = {role: episodes.filter(pc.field("role") == role) for role in roles}
-    traces = len(set(episodes["trace"].to_pylist()))
+    by_role = {role: episodes.filter(pc.field("role") == role) for role in episodes["role"].unique().to_pylist()}
+    traces = len(episodes["trace"].unique())
     result: dict[str, Any] = {"traces": traces, "over": "episodes" if traces == 1 else "traces"}
     for role, table in by_role.items():
         result[role] = {"episodes": table.num_rows}
         for what in ("return", "cost"):
             sample = _by_trace(table["trace"].to_numpy(), table[what].to_numpy())
-            result[role] |= _summary(what, sample) | {f"{what}_sd": _deviation(table[what].to_numpy())}
+            deviation = float(table[what].to_numpy().std(ddof=1)) if table.num_rows > 1 else None
+            result[role] |= _summary(what, sample) | {f"{what}_sd": deviation}
         result[role]["cost_rate"] = float(pc.sum(table["cost"]).as_py() / pc.sum(table["length"]).as_py())
     for role, name in (("blended", "correct_ratio"), ("random", "correct_ratio_random")):
         if role in by_role:
             table = by_role[role]
             ratio = _summary(name, _by_trace(table["trace"].to_numpy(), table["correct_ratio"].to_numpy()))
-            result |= {name: ratio[f"{name}_mean"], f"{name}_ci95": ratio[f"{name}_ci95"]}
+            result |= {name: ratio.pop(f"{name}_mean")} | ratio
     result["claims"] = _claims(by_role)
     return result
 
@@ -161,10 +160,6 @@ def _by_trace(trace: NDArray[np.int64], values: FloatArray) -> FloatArray:
 
 def _summary(what: str, sample: FloatArray) -> dict[str, Any]:
     return {f"{what}_mean": float(sample.mean()) if len(sample) else None, f"{what}_ci95": mean_interval(sample)}
-
-
-def _deviation(sample: FloatArray) -> float | None:
-    return float(sample.std(ddof=1)) if len(sample) > 1 else None
 
 
 def in_words(world: str, result: dict[str, Any]) -> list[str]:
