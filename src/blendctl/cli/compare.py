@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import time
 from contextlib import closing
 from dataclasses import replace
@@ -14,7 +13,7 @@ import click
 from blendctl.cli import shared_options as shared
 from blendctl.cli.invocation import typed_command
 from blendctl.cli.multi_option import MultiValueCommand
-from blendctl.cli.output import json_bytes, make_table, mean_cells, optional, table_console, write_json
+from blendctl.cli.output import make_table, mean_cells, optional, table_console, write_json
 from blendctl.cli.unit_runs import say_how_to_resume, unit_progress, warn_changed_versions, warn_damaged_units
 from blendctl.cli.world_argument import world_argument
 from blendctl.errors import BlendctlError, InputError, StateError
@@ -179,14 +178,11 @@ def _run(
 
 
 def _write(store: Store, table: Any, scores: dict[str, Any]) -> None:
-    import pyarrow.parquet as pq
-
+    from blendctl.experiments.tables import as_parquet
     from blendctl.reports.scatter import draw_scatter, figure_bytes
 
-    sink = io.BytesIO()
-    pq.write_table(table, sink, compression="zstd")
-    store.write("compare.parquet", sink.getvalue())
-    store.write("compare.json", json_bytes(scores))
+    store.write("compare.parquet", as_parquet(table))
+    store.write_json("compare.json", scores)
     figure = draw_scatter(scores)
     for kind in ("png", "svg", "pdf"):
         store.write(f"compare.{kind}", figure_bytes(figure, kind))

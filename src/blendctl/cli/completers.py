@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable
 
 import click
 from click.shell_completion import CompletionItem
 
+Names = Callable[[click.Context], Iterable[str]]
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def _completer(names: Callable[[click.Context], Iterable[str]], *, files: bool = False) -> Completer:
+def _completer(names: Names, *, files: bool = False) -> Completer:
     """Make a completer that suggests names by prefix; with `files`, file names if no name matches."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -20,11 +22,9 @@ def _completer(names: Callable[[click.Context], Iterable[str]], *, files: bool =
     return complete
 
 
-# The imports stay inside the functions: completion must be fast.
-def _world_names(ctx: click.Context) -> Iterable[str]:
-    from blendctl.envs.catalog import NAMES
-
-    return NAMES
+def _names_in(module: str, table: str) -> Names:
+    """Return the names in a module's table; the module is imported on the first completion, which must be fast."""
+    return lambda ctx: getattr(importlib.import_module(f"blendctl.{module}"), table)
 
 
 def _zoo_names(ctx: click.Context) -> list[str]:
@@ -41,28 +41,10 @@ def _controller_names(ctx: click.Context) -> list[str]:
     return [*_zoo_names(ctx), *CLASSICAL]
 
 
-def _rule_names(ctx: click.Context) -> Iterable[str]:
-    from blendctl.bandit.rules import RULES
-
-    return RULES
-
-
-def _feature_names(ctx: click.Context) -> Iterable[str]:
-    from blendctl.features.registry import FEATURES
-
-    return FEATURES
-
-
-def _algorithm_names(ctx: click.Context) -> Iterable[str]:
-    from blendctl.training.config import ALGORITHMS
-
-    return ALGORITHMS
-
-
-worlds = _completer(_world_names, files=True)
+worlds = _completer(_names_in("envs.catalog", "NAMES"), files=True)
 zoo_controllers = _completer(_zoo_names, files=True)
 controllers = _completer(_controller_names, files=True)
 controllers_or_random = _completer(lambda ctx: ["random", *_controller_names(ctx)], files=True)
-rules = _completer(_rule_names)
-features = _completer(_feature_names)
-algorithms = _completer(_algorithm_names)
+rules = _completer(_names_in("bandit.rules", "RULES"))
+features = _completer(_names_in("features.registry", "FEATURES"))
+algorithms = _completer(_names_in("training.config", "ALGORITHMS"))

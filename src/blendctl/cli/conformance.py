@@ -56,20 +56,13 @@ def _table(reports: list[Report]) -> Table:
         caption=f"{logic:,} steps of logic (lidar, reward), {strict:,} strict and {loose:,} loose steps (p99 of qpos)",
     )  # fmt: skip
     for r in reports:
+        strictly = (r.strict.qpos_max, r.strict.qvel_max, r.strict.obs_max)
+        differences = (r.logic.lidar_max, r.logic.reward_max, *strictly, r.loose.qpos_p99)
         table.add_row(
             r.name,
             f"{r.layouts - r.layout_mismatch}/{r.layouts}",
-            _scientific(r.logic.lidar_max),
-            _scientific(r.logic.reward_max),
-            _scientific(r.strict.qpos_max),
-            _scientific(r.strict.qvel_max),
-            _scientific(r.strict.obs_max),
-            _scientific(r.loose.qpos_p99),
+            *(f"{difference:.0e}" if difference else "0" for difference in differences),
             f"{r.loose.cost_mismatch + r.loose.goal_mismatch}",
             "[red]differs[/red]" if r.failures() else "[green]ok[/green]",
         )
     return table
-
-
-def _scientific(difference: float) -> str:
-    return f"{difference:.0e}" if difference else "0"

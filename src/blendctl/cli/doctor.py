@@ -31,10 +31,8 @@ def doctor(quick: bool, json_file: Path | None) -> None:
     from blendctl.cli.diagnostics import describe_machine, find_dependencies, run_checks
     from blendctl.cli.smoke_checks import CHECKS
 
-    machine = describe_machine()
-    dependencies = find_dependencies()
-    console = table_console(json_file)
-    names = list(CHECKS)
+    machine, dependencies = describe_machine(), find_dependencies()
+    console, names = table_console(json_file), list(CHECKS)
     table = make_table("check", "", "result", left=3)
     results = []
     with progress_bar(counted=True) as progress:
@@ -44,12 +42,9 @@ def doctor(quick: bool, json_file: Path | None) -> None:
             table.add_row(result.check, STYLES[result.verdict], escape(result.message))
             upcoming = names[min(len(results), len(names) - 1)]
             progress.update(bar, advance=1, description=f"checking {upcoming}")
-    lines = [
-        "blendctl {blendctl} on Python {python}, {platform}, {cores} cores".format(**machine),
-        "installed: " + ", ".join(f"{d.package} {d.version}" for d in dependencies if d.version is not None),
-    ]
-    for line in lines:
-        console.print(line, soft_wrap=True)
+    installed = ", ".join(f"{d.package} {d.version}" for d in dependencies if d.version is not None)
+    console.print("blendctl {blendctl} on Python {python}, {platform}, {cores} cores".format(**machine), soft_wrap=True)
+    console.print(f"installed: {installed}", soft_wrap=True)
     console.print(table)
     unusable = [d for d in dependencies if not d.usable and (d.extra is None or d.version is not None)]
     for dependency in unusable:
@@ -60,14 +55,8 @@ def doctor(quick: bool, json_file: Path | None) -> None:
         console.print(f"to install what is missing:  {command}", markup=False, soft_wrap=True)
     faults = [d.package for d in unusable] + [result.check for result in results if result.verdict == "broken"]
     console.print(f"not working: {', '.join(faults)}" if faults else "everything that is installed works")
-    write_json(
-        json_file,
-        {
-            "ok": not faults,
-            "machine": machine,
-            "dependencies": [asdict(d) | {"usable": d.usable, "command": d.command} for d in dependencies],
-            "checks": [asdict(result) for result in results],
-        },
-    )
+    packages = [asdict(d) | {"usable": d.usable, "command": d.command} for d in dependencies]
+    checks = [asdict(result) for result in results]
+    write_json(json_file, {"ok": not faults, "machine": machine, "dependencies": packages, "checks": checks})
     if faults:
         raise SystemExit(1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,12 +38,9 @@ if TYPE_CHECKING:
 def evaluate(
     controllers: tuple[str, ...],
     world: str | None,
-    episodes: int,
-    seed: int,
-    deterministic: bool,
-    threads: int | None,
     json_file: Path | None,
     csv_file: Path | None,
+    **options: Any,
 ) -> None:
     """Evaluate controllers over whole episodes.
 
@@ -56,15 +52,7 @@ def evaluate(
     with progress_bar() as progress:
         for name in controllers:
             task = progress.add_task(name, total=None)
-            evaluations[name] = _evaluate_one(
-                name,
-                world,
-                episodes=episodes,
-                seed=seed,
-                deterministic=deterministic,
-                threads=threads,
-                on_step=partial(progress.advance, task),
-            )
+            evaluations[name] = _evaluate_one(name, world, on_step=partial(progress.advance, task), **options)
     summaries: list[dict[str, Any]] = [{"controller": name} | e.summary() for name, e in evaluations.items()]
     table_console(json_file).print(_table(summaries))
     write_json(json_file, summaries[0] if len(summaries) == 1 else summaries)
@@ -72,7 +60,7 @@ def evaluate(
         write_atomically(csv_file, _csv_rows(evaluations).encode())
 
 
-def _evaluate_one(name: str, world: str | None, *, on_step: Callable[[int], None], **options: Any) -> Evaluation:
+def _evaluate_one(name: str, world: str | None, **options: Any) -> Evaluation:
     """Open a controller and evaluate it; an error in a user's own code names the controller."""
     no_world = f'controller "{name}" does not name its world; use --env'
     if world is None and name in CLASSICAL:
@@ -82,7 +70,7 @@ def _evaluate_one(name: str, world: str | None, *, on_step: Callable[[int], None
     if not world:
         raise InputError(no_world)
     try:
-        return run_episodes(controller, world, on_step=on_step, **options)
+        return run_episodes(controller, world, **options)
     except (BlendctlError, OSError):
         raise
     except Exception as error:
@@ -114,7 +102,6 @@ def _csv_rows(evaluations: dict[str, Evaluation]) -> str:
     writer = csv.writer(text)
     writer.writerow(["controller", "world", "seed", "deterministic", "return", "cost", "length"])
     for name, e in evaluations.items():
-        for episode in range(len(e.returns)):
-            row = (e.returns[episode], e.costs[episode], int(e.lengths[episode]))
-            writer.writerow([name, e.world, e.seed + episode, e.deterministic, *row])
+        for seed, row in enumerate(zip(e.returns, e.costs, e.lengths.astype(int), strict=True), start=e.seed):
+            writer.writerow([name, e.world, seed, e.deterministic, *row])
     return text.getvalue()

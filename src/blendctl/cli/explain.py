@@ -43,10 +43,7 @@ def _facts(record: Record) -> dict[str, Any]:
             }
     feedback = None if record.feedback is None else dict(zip(goals, record.feedback.tolist(), strict=True))
     return {
-        "stage": record.stage,
-        "step": record.step,
-        "steps": record.steps,
-        "episode": record.episode,
+        **{name: getattr(record, name) for name in ("stage", "step", "steps", "episode")},
         "driver": record.name,
         "reason": record.reason,
         "event": record.event,

@@ -224,21 +224,12 @@ def play(
             progress.update(bar, completed=moment.episode * (steps + 1) + moment.step)
         progress.update(bar, description="writing")
     worlds.close()
-    results = [
-        {
-            "episode": episode,
-            "seed": seed + episode,
-            "steps": end.step,
-            "return": end.total,
-            "cost": end.cost,
-            "goals": end.goals,
-        }
-        for episode, end in last.items()
-    ]
-    table = make_table("episode", "seed", "steps", "return", "cost", "goals", left=0)
-    for row in results:
-        rounded = row | {"return": f"{row['return']:.2f}", "cost": f"{row['cost']:.0f}"}
-        table.add_row(*(str(cell) for cell in rounded.values()))
+    columns = ("episode", "seed", "steps", "return", "cost", "goals")
+    table, results = make_table(*columns, left=0), []
+    for episode, end in last.items():
+        row = (episode, seed + episode, end.step, end.total, end.cost, end.goals)
+        results.append(dict(zip(columns, row, strict=True)))
+        table.add_row(*map(str, row[:3]), f"{end.total:.2f}", f"{end.cost:.0f}", str(end.goals))
     console = table_console(json_file)
     console.print(table)
     write_json(json_file, {"world": name, "controller": controller, "episodes": results})

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from blendctl.cli.shared_options import open_option
+
 
 @click.command(epilog="Example: blendctl report out/blend -o report.html")
 @click.argument("run", type=click.Path(path_type=Path))
@@ -17,7 +19,7 @@ import click
     "--replays", type=click.IntRange(0),
     help="Number of episodes to replay, the costliest of a longer run.  [10; 3 for an experiment, which are rerun]",
 )  # fmt: skip
-@click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
+@open_option("the page")
 def report(run: Path, out: Path | None, replays: int | None, open_page: bool) -> None:
     """Write one self-contained HTML page about RUN: the output directory of `blend` or `reproduce`, or a record."""
     from rich.console import Console

@@ -128,26 +128,18 @@ def _settings(worlds: tuple[str, ...], controllers: tuple[str, ...], options: di
     options_from(2, 2, dict(chosen))  # raises for values that are not allowed
     return Settings(
         worlds=dict(pair_of(name, controllers, features=options["features"]) for name in names),
-        seed=options["seed"],
-        traces=options["traces"],
         data_points=options["data_points"] or SCALES[options["scale"]],
-        episodes=options["episodes"],
-        steps=options["steps"],
-        features=options["features"],
         context=options["context"] or preset["context"],
         options=chosen,
+        **{name: options[name] for name in ("seed", "traces", "episodes", "steps", "features")},
     )
 
 
 def _run(reproduction: Reproduction, **engine_settings: Any) -> None:
     """Run the missing units with a progress bar that shows the newest data point."""
     labels = {key: _label(places[0]) for key, places in reproduction.places.items()}
-    # Closing the generator stops the workers, also after Ctrl-C.
-    with (
-        unit_progress(labels) as progress,
-        closing(reproduction.run(progress=progress, **engine_settings)) as updates,
-    ):
-        for update in updates:
+    with unit_progress(labels) as progress, closing(reproduction.run(progress=progress, **engine_settings)) as updates:
+        for update in updates:  # closing the generator stops the workers, also after Ctrl-C
             progress.describe(f"{_label(update.places[0])}: {update.return_mean:.1f} / {update.cost_mean:.1f}")
 
 
@@ -167,10 +159,8 @@ def _write_results(reproduction: Reproduction, started: float) -> dict[str, Any]
         figure = draw_reproduction(reproduction.tables.points(), titles=titles)
         for kind in ("png", "pdf", "svg"):
             reproduction.store.write(f"figure.{kind}", figure_bytes(figure, kind))
-    reproduction.store.note(
-        seconds=round(time.perf_counter() - started, 1),
-        milliseconds_per_iteration=reproduction.milliseconds(),
-    )
+    seconds = round(time.perf_counter() - started, 1)
+    reproduction.store.note(seconds=seconds, milliseconds_per_iteration=reproduction.milliseconds())
     return verdict
 
 

@@ -58,38 +58,33 @@ def _physics() -> str:
     world.restore(start)
     again = [world.step(np.array([1.0, 0.1]))[0] for _ in range(10)]
     _require(bool(np.isfinite(first).all()), "ten steps of PointGoal1 returned observations that are not finite")
-    _require(
-        all((a == b).all() for a, b in zip(first, again, strict=True)),
-        "a restored world did not repeat its trajectory",
-    )
+    _require(np.array_equal(first, again), "a restored world did not repeat its trajectory")
     return f"MuJoCo {mujoco.__version__} simulates PointGoal1 reproducibly"
 
 
-def _drawing() -> str:
+def _can_render(render_mode: str) -> bool:
+    """Render a world; return whether the picture shows anything."""
     from blendctl.envs import SingleWorld
 
-    world = SingleWorld("PointGoal1", render_mode="topdown")
+    world = SingleWorld("PointGoal1", render_mode=render_mode)
     world.reset(seed=0)
     picture = world.render()
-    _require(
-        picture is not None and picture.ndim == 3 and picture.std() > 1,
-        "the top-down picture is empty",
-    )
+    world.close()
+    return picture is not None and picture.ndim == 3 and bool(picture.std() > 1)
+
+
+def _drawing() -> str:
+    _require(_can_render("topdown"), "the top-down picture is empty")
     return "top-down pictures work"
 
 
 def _camera() -> str:
-    from blendctl.envs import SingleWorld
     from blendctl.envs.gl import explain_missing, find_backend
 
     backend = find_backend()
     if backend is None:
         raise Unavailable(explain_missing())
-    world = SingleWorld("PointGoal1", render_mode="rgb_array")
-    world.reset(seed=0)
-    picture = world.render()
-    world.close()
-    _require(picture is not None and picture.std() > 1, f"MuJoCo's camera rendered an empty picture with {backend}")
+    _require(_can_render("rgb_array"), f"MuJoCo's camera rendered an empty picture with {backend}")
     return f"MuJoCo's camera renders with {backend.upper()}"
 
 

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 
 from blendctl.cli import completers
-from blendctl.cli.output import progress_bar
+from blendctl.cli.output import progress_bar, table_console
 from blendctl.cli.world_argument import world_argument
 from blendctl.controllers import load, write_controller
 from blendctl.controllers.card import make_card
@@ -25,6 +24,8 @@ from blendctl.evaluation import evaluate
 from blendctl.training.config import TRUST_REGION, TrainConfig, option_help, read_options
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from blendctl.training import TrainingRun, UpdateRecord
 
 POSITIONAL = ("world", "algo")
@@ -35,15 +36,14 @@ def hyper_parameters(command: Callable[..., None]) -> Callable[..., None]:
     for entry in reversed(fields(TrainConfig)):
         if entry.name in POSITIONAL:
             continue
-        flag = "--" + entry.name.replace("_", "-")
+        flag = entry.name.replace("_", "-")
         other = f"; trust regions {TRUST_REGION[entry.name]}" if entry.name in TRUST_REGION else ""
         help_text = f"{_help(entry.name)}  [{_shown(entry.default)}{other}]"
         if isinstance(entry.default, bool):
-            flag = f"{flag}/--no-{entry.name.replace('_', '-')}"
-            command = click.option(flag, entry.name, default=None, help=help_text)(command)
+            command = click.option(f"--{flag}/--no-{flag}", entry.name, default=None, help=help_text)(command)
         else:
             kind = "TEXT" if isinstance(entry.default, str | tuple) else "NUMBER"
-            command = click.option(flag, entry.name, default=None, metavar=kind, help=help_text)(command)
+            command = click.option(f"--{flag}", entry.name, default=None, metavar=kind, help=help_text)(command)
     return command
 
 
@@ -99,7 +99,7 @@ def train(
     directory = out or Path("runs") / f"{world_label(config.world)}-{config.algo}-s{config.seed}"
     if not 0 < every <= 60:
         raise InputError(f"--every is {every}; allowed: above 0, at most 60 seconds")
-    console = Console()
+    console = table_console(None)
     if resume:
         only_steps = set(chosen) <= {"steps", "seed"} and config_file is None
         run = TrainingRun(directory, None if only_steps else config, resume=True, every=every)
@@ -108,7 +108,7 @@ def train(
     else:
         run = TrainingRun(directory, config, every=every, start_from=load(start_from) if start_from else None)
     with run:
-        console.print(f"training {run.config.algo} on {run.config.world} in {directory}", highlight=False)
+        console.print(f"training {run.config.algo} on {run.config.world} in {directory}")
         try:
             finished = _train(run, console, quiet=quiet)
         except StateError as error:
@@ -117,8 +117,8 @@ def train(
             resume_command = (
                 f"blendctl train {world} --algo {run.config.algo} --out {shlex.quote(str(directory))} --resume"
             )
-            console.print(f"stopped and saved at step {run.trainer.steps:,}; continue with:", highlight=False)
-            console.print(f"  {resume_command}", highlight=False, soft_wrap=True)
+            console.print(f"stopped and saved at step {run.trainer.steps:,}; continue with:")
+            console.print(f"  {resume_command}", soft_wrap=True)
             raise KeyboardInterrupt
         _finish(run, console, start_from=start_from)
 
@@ -131,7 +131,7 @@ def _train(run: TrainingRun, console: Console, *, quiet: bool) -> bool:
             line = _line(record, run.config)
             progress.update(task, completed=min(record.steps, run.config.steps), description=line)
             if progress.disable and record.update % 10 == 0:
-                console.print(f"{record.steps:>10,} steps  {line}", highlight=False)
+                console.print(f"{record.steps:>10,} steps  {line}")
             if interrupt.requested:
                 run.checkpoint()
                 return run.trainer.steps >= run.config.steps
@@ -172,12 +172,11 @@ def _finish(run: TrainingRun, console: Console, *, start_from: str | None) -> No
     controller = run.controller()
     summary = None
     if config.eval_episodes:
-        console.print(f"evaluating {config.eval_episodes} episodes", highlight=False)
+        console.print(f"evaluating {config.eval_episodes} episodes")
         evaluation = evaluate(controller, config.world, episodes=config.eval_episodes, threads=config.threads)
         summary = evaluation.summary()
         console.print(
-            f"return {summary['return_mean']:.2f}, cost {summary['cost_mean']:.1f} over {summary['episodes']} episodes",
-            highlight=False,
+            f"return {summary['return_mean']:.2f}, cost {summary['cost_mean']:.1f} over {summary['episodes']} episodes"
         )
     card = make_card(
         controller.name,
@@ -188,7 +187,7 @@ def _finish(run: TrainingRun, console: Console, *, start_from: str | None) -> No
     )
     write_controller(replace(controller, card=card), run.controller_path)
     write_card(card, run.controller_path)
-    console.print(f"wrote {run.controller_path} and its card", highlight=False)
+    console.print(f"wrote {run.controller_path} and its card")
 
 
 def commands_of(run: TrainingRun, start_from: str | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -43,14 +44,10 @@ def train_context(
     world: str | None,
     steps: str,
     horizons: str,
-    discount: float,
-    passes: int,
-    worlds: int,
-    seed: int,
-    threads: int,
     out: Path | None,
     replace: bool,
     json_file: Path | None,
+    **options: Any,
 ) -> None:
     """Train the context networks of CONTROLLERS of one world, and write them into the controllers' files.
 
@@ -66,18 +63,10 @@ def train_context(
     if len(trained_in) != 1:
         raise InputError(f"the controllers belong to different worlds ({', '.join(sorted(trained_in))}); use one world")
     try:
-        config = ContextConfig(
-            horizons=tuple(int(h) for h in horizons.split(",")),
-            discount=discount,
-            steps=int(float(steps)),
-            worlds=worlds,
-            passes=passes,
-            seed=seed,
-            threads=threads,
-        )
+        config = ContextConfig(horizons=tuple(int(h) for h in horizons.split(",")), steps=int(float(steps)), **options)
+    except InputError:
+        raise
     except (ValueError, OverflowError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(f"steps {steps!r} or horizons {horizons!r} are not numbers; try 5e5 and 1,10,50") from error
     with progress_bar() as progress:
         bars = {}
