@@ -14,12 +14,10 @@ from blendctl.blender.counterfactual import correct_choices
 from blendctl.controllers import Controller
 from blendctl.envs import VectorWorld
 from blendctl.rollout import Rng, StepBatch, rollout
-from blendctl.switches.base import RolloutContext, Switch, switch_seed
+from blendctl.switches.base import FloatArray, RolloutContext, Switch, switch_seed
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-FloatArray = NDArray[np.float64]
 
 # Columns of a table of episodes, with their Arrow types.
 COLUMNS = {

@@ -8,18 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from blendctl.controllers.base import Controller
 from blendctl.episodes import run_episodes
 from blendctl.errors import InputError
 from blendctl.statistics import mean_interval
-from blendctl.switches.base import open_worlds
+from blendctl.switches.base import FloatArray, open_worlds
 from blendctl.switches.single_controller import SingleController
 
 __all__ = ["Evaluation", "evaluate"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -69,9 +66,9 @@ def evaluate(
     for first in range(0, episodes, worlds_at_once):
         rng = None if deterministic else np.random.default_rng([seed, first])
         with closing(open_worlds(world, min(worlds_at_once, episodes - first), threads=threads)) as worlds:
-            found = run_episodes(
+            sums = run_episodes(
                 worlds, [controller], make=lambda _: SingleController(), seed=seed + first, rngs=[rng], on_step=on_step
             )
-        results.append((found.returns, found.costs, found.lengths))
+        results.append((sums.returns, sums.costs, sums.lengths))
     returns, costs, lengths = np.concatenate(results, axis=1)
     return Evaluation(world, seed, deterministic, returns=returns, costs=costs, lengths=lengths)

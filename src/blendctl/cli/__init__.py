@@ -49,16 +49,17 @@ COMMANDS: dict[str, dict[str, str]] = {
         "completion": "Print the completion script for bash, zsh or fish.",
     },
 }
+ALL_COMMANDS = {name: line for section in COMMANDS.values() for name, line in section.items()}
 
 
 class _LazyGroup(click.Group):
     """A group that imports a command's module only when the command is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for section in COMMANDS.values() for name in section]
+        return list(ALL_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
+        if cmd_name not in ALL_COMMANDS:
             return None
         name = cmd_name.replace("-", "_")
         command = getattr(importlib.import_module(f"blendctl.cli.{name}"), name)
@@ -69,22 +70,17 @@ class _LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0] if args else ""
-        unknown = args and not name.startswith("-") and name not in self.list_commands(ctx)
+        unknown = args and not name.startswith("-") and name not in ALL_COMMANDS
         # Shell completion parses unfinished commands, so it must not fail here.
         if unknown and not ctx.resilient_parsing:
-            raise click.UsageError(f'unknown command "{name}"; {did_you_mean(name, self.list_commands(ctx))}', ctx)
+            raise click.UsageError(f'unknown command "{name}"; {did_you_mean(name, ALL_COMMANDS)}', ctx)
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete from the table, because importing every command would be slow."""
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
-        return [
-            CompletionItem(name, help=line)
-            for section in COMMANDS.values()
-            for name, line in section.items()
-            if name.startswith(incomplete)
-        ]
+        return [CompletionItem(name, help=line) for name, line in ALL_COMMANDS.items() if name.startswith(incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, section in COMMANDS.items():

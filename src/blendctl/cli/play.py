@@ -89,11 +89,10 @@ class _RandomActions:
     name = "random"
 
     def __init__(self, size: int, seed: int) -> None:
-        self.rng, self.size = np.random.default_rng(seed), size
-        self.reset()
+        self.rng, self.size, self.step = np.random.default_rng(seed), size, 0
 
     def reset(self) -> None:
-        self.step, self.action = 0, np.zeros((1, self.size))
+        self.step = 0
 
     def act(self, observation: ArrayLike, rng: Rng = None) -> NDArray[np.float64]:
         if self.step % RANDOM_HOLD == 0:
@@ -106,8 +105,7 @@ class _OneWorld:
     """Call a controller with single observations, because not every controller takes a batch; name it in errors."""
 
     def __init__(self, controller: Controller, *, name: str, world: str, size: int) -> None:
-        self.controller, self.name, self.world, self.size = controller, name, world, size
-        self.reset()
+        self.controller, self.name, self.world, self.size, self.step = controller, name, world, size, 0
 
     def reset(self) -> None:
         self.step = 0
@@ -208,20 +206,14 @@ def play(
     last: dict[int, FilmStep] = {}  # by episode
     with progress_bar() as progress, open_film(out, fps=steps_per_second / every) as film:
         bar = progress.add_task("filming", total=episodes * (steps + 1))
-        for moment in film_steps(worlds, driver, rng=rng, episodes=episodes, seed=seed, every=every):
-            last[moment.episode] = moment
-            if moment.picture is not None:
-                film.add(
-                    caption.under(
-                        moment.picture,
-                        step=moment.step,
-                        total=moment.total,
-                        cost=moment.cost,
-                        hurts=moment.costs_now,
-                        meets=moment.goal_now,
-                    )
+        for now in film_steps(worlds, driver, rng=rng, episodes=episodes, seed=seed, every=every):
+            last[now.episode] = now
+            if now.picture is not None:
+                picture = caption.under(
+                    now.picture, step=now.step, total=now.total, cost=now.cost, hurts=now.costs_now, meets=now.goal_now
                 )
-            progress.update(bar, completed=moment.episode * (steps + 1) + moment.step)
+                film.add(picture)
+            progress.update(bar, completed=now.episode * (steps + 1) + now.step)
         progress.update(bar, description="writing")
     worlds.close()
     columns = ("episode", "seed", "steps", "return", "cost", "goals")

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from blendctl.bandit import BlendingBandit
 from blendctl.blender import Blender, Record, Recorder, run
@@ -24,8 +23,6 @@ from blendctl.episodes import score
 from blendctl.errors import InputError, StateError
 from blendctl.experiments.moments import Moments
 from blendctl.experiments.units import Result, unit_kind
-
-FloatArray = NDArray[np.float64]
 
 CHUNK = 1000  # stages per sum
 
@@ -43,10 +40,7 @@ def blended(parameters: Mapping[str, Any], before: Result | None) -> Result:
     for drive in (drive_compiled, drive_plainly):
         blender = make_blender(parameters, before)
         gather = EpisodeAggregator(blender)
-        with (
-            closing(SingleWorld(str(parameters["world"]), max_episode_steps=parameters.get("steps"))) as env,
-            blender,
-        ):
+        with closing(SingleWorld(str(parameters["world"]), max_episode_steps=parameters.get("steps"))) as env, blender:
             started = time.perf_counter()
             complete = drive(env, blender, gather, seeds)
             seconds = time.perf_counter() - started

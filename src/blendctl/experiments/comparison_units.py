@@ -50,11 +50,7 @@ def train(parameters: Mapping[str, Any], before: Result | None) -> Result:
             worlds, controllers, seed=p["seed"], every=setting["every"], discount=setting["discount"], steps=steps
         )
     model = fit(
-        log,
-        arms=len(controllers),
-        every=setting["every"],
-        cost_weight=setting["cost_weight"],
-        ridge=setting["ridge"],
+        log, arms=len(controllers), every=setting["every"], cost_weight=setting["cost_weight"], ridge=setting["ridge"]
     )
     return Result(model.to_dict(), timing={"seconds": time.perf_counter() - started})
 

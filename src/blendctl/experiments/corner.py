@@ -16,13 +16,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from blendctl.statistics import RESAMPLES, bootstrap_interval
+from blendctl.statistics import RESAMPLES, FloatArray, bootstrap_interval
 
 __all__ = ["Corner", "Score", "score_episodes"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from blendctl.statistics import FloatArray
 
 SUMS = ("psi_psi", "psi_y", "y", "y_y")
 

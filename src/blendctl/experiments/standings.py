@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 
 from blendctl.experiments.compare import ALONE, Comparison
 from blendctl.experiments.corner import Corner, score_episodes
-from blendctl.statistics import mean_interval
+from blendctl.statistics import FloatArray, mean_interval
 from blendctl.switches.methods import Method
-
-FloatArray = NDArray[np.float64]
 
 BOOTSTRAP_SEED = 20
 # Name in the summary -> column of the table.

@@ -9,17 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from blendctl.episodes import COLUMNS, episode_columns
 from blendctl.experiments.moments import Moments
 from blendctl.experiments.protocol import ROLES, Settings, UnitLocation, first_seed
 from blendctl.experiments.units import Result
-from blendctl.statistics import mean_interval
+from blendctl.statistics import FloatArray, mean_interval
 
 __all__ = ["Tables", "as_parquet", "EPISODES", "POINTS"]
-
-FloatArray = NDArray[np.float64]
 
 _WHERE = [("world", pa.string()), ("trace", pa.int64()), ("role", pa.string()), ("data_point", pa.int64())]
 _FLOAT, _COUNT, _LIST = pa.float64(), pa.int64(), pa.list_(pa.float64())
@@ -63,13 +60,11 @@ class Tables:
             self._episodes[place] = pa.Table.from_pylist(rows, schema=EPISODES)
 
     def _sorted(self) -> list[tuple[UnitLocation, Result]]:
-        worlds = list(self.settings.worlds)
-
-        def order(item: tuple[UnitLocation, Result]) -> tuple[int, int, int, int]:
-            place = item[0]
+        def order(place: UnitLocation) -> tuple[int, int, int, int]:
             return worlds.index(place.world), place.trace, ROLES.index(place.role), place.data_point
 
-        return sorted(self._results.items(), key=order)
+        worlds = list(self.settings.worlds)
+        return [(place, self._results[place]) for place in sorted(self._results, key=order)]
 
     def episodes(self) -> pa.Table:
         """Return a row per episode."""
@@ -90,13 +85,10 @@ class Tables:
         """Return theta* (m, d) of every trace: the ridge regression over all of its data points so far."""
         sums: dict[tuple[str, int], tuple[Moments, float]] = {}
         for place, result in self._sorted():
-            if "moments" not in result.values:
-                continue
-            moments = Moments.from_plain(result.values["moments"])
-            if (place.world, place.trace) in sums:
-                sums[place.world, place.trace][0].join(moments)
-            else:
-                sums[place.world, place.trace] = moments, float(result.values["regularization"])
+            if "moments" in result.values:
+                moments = Moments.from_plain(result.values["moments"])
+                start = Moments(*moments.psi_y.shape), float(result.values["regularization"])
+                sums.setdefault((place.world, place.trace), start)[0].join(moments)
         return {key: moments.fit(weight) for key, (moments, weight) in sums.items()}
 
 

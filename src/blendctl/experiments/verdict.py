@@ -11,9 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from blendctl.experiments.protocol import EVERY
-from blendctl.statistics import mean_interval, mean_sign_confidence
-
-FloatArray = NDArray[np.float64]
+from blendctl.statistics import FloatArray, mean_interval, mean_sign_confidence
 
 ROUNDING = 1e-12  # a difference up to this is none
 

@@ -13,10 +13,8 @@ from blendctl.controllers import Controller
 from blendctl.envs import VectorWorld
 from blendctl.errors import InputError
 from blendctl.rollout import StepBatch, rollout
-from blendctl.switches.base import ArmArray, StepInput, Switch
+from blendctl.switches.base import ArmArray, FloatArray, StepInput, Switch
 from blendctl.switches.state_features import describe_states
-
-FloatArray = NDArray[np.float64]
 
 STRIDE = 5  # control steps from one described state to the next, if it divides the windows
 
@@ -54,13 +52,7 @@ class RandomTurns(Switch):
 
 
 def log_drives(
-    worlds: VectorWorld,
-    controllers: Sequence[Controller],
-    *,
-    seed: int,
-    every: int,
-    discount: float,
-    steps: int,
+    worlds: VectorWorld, controllers: Sequence[Controller], *, seed: int, every: int, discount: float, steps: int
 ) -> Log:
     """Run one episode of at most `steps` steps in each world, and cut it into windows of `every` steps.
 

@@ -63,5 +63,4 @@ class Rollouts:
             return np.asarray(np.clip(np.concatenate(actions), -1.0, 1.0), np.float64)
 
         reward, cost = self.futures.peek([everyone], horizon=self.horizon, gamma=self.gamma)[:2]  # (1, rows)
-        means = [values.reshape(self.shape).mean(axis=1) for values in (reward, cost)]  # (arms, B) each
-        return np.stack([value.T for value in means], axis=-1)
+        return np.stack([values.reshape(self.shape).mean(axis=1).T for values in (reward, cost)], axis=-1)

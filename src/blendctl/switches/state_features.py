@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from blendctl.controllers import Controller, NetworkController
 from blendctl.controllers.adapters import act_rows
 from blendctl.controllers.base import Critic
 from blendctl.features.predictions import can_predict
-
-FloatArray = NDArray[np.float64]
+from blendctl.switches.base import FloatArray
 
 
 def describe_states(controllers: Sequence[Controller], observations: FloatArray) -> FloatArray:
