@@ -22,15 +22,12 @@ class MultiValueCommand(click.Command):
                 break
             if word in multiple:
                 open_option, values = word, 0
-                expanded.append(word)
             elif word.startswith("--") or (len(word) == 2 and word.startswith("-") and not word[1].isdigit()):
                 open_option = None
-                expanded.append(word)
-            elif open_option is None:
-                expanded.append(word)
-            else:
-                expanded += [word] if values == 0 else [open_option, word]
+            elif open_option is not None:
+                expanded += [open_option] if values else []
                 values += 1
+            expanded.append(word)
         ctx.meta[OPEN_OPTION] = open_option
         return super().parse_args(ctx, expanded)
 

@@ -50,7 +50,7 @@ def unit_kind(*, version: int) -> Callable[[F], F]:
     """
 
     def mark(function: F) -> F:
-        function.unit_version = version  # type: ignore[attr-defined]  # read by version_of
+        function.unit_version = version  # type: ignore[attr-defined]  # read by Unit and run_unit
         return function
 
     return mark
@@ -76,7 +76,7 @@ class Unit:
             world, controllers = self.parameters.get("world", ""), self.parameters.get("controllers", ())
             object.__setattr__(self, "digests", tuple(file_digests(str(world), controllers)))
         after = None if self.after is None else self.after.key
-        content = [self.kind, version_of(self.kind), dict(self.parameters), list(self.digests), after]
+        content = [self.kind, _function(self.kind).unit_version, dict(self.parameters), list(self.digests), after]
         object.__setattr__(self, "key", hashlib.sha256(_canonical(content)).hexdigest()[:32])
 
     def to_json(self) -> bytes:
@@ -87,7 +87,7 @@ class Unit:
         if is_python(str(parameters.get("world", ""))):
             parameters["world"] = _absolute_path(parameters["world"])
         content = {"kind": self.kind, "parameters": parameters, "digests": self.digests}
-        return _canonical(content | {"version": version_of(self.kind)})
+        return _canonical(content | {"version": _function(self.kind).unit_version})
 
 
 def run_unit(unit_json: bytes, before: Result | None) -> Result:
@@ -111,11 +111,6 @@ def run_unit(unit_json: bytes, before: Result | None) -> Result:
         )
     result: Result = function(parameters, before)
     return result
-
-
-def version_of(kind: str) -> int:
-    """Return the version that a kind of unit declares."""
-    return int(_function(kind).unit_version)
 
 
 @functools.cache
