@@ -39,10 +39,10 @@ def blended(parameters: Mapping[str, Any], before: Result | None) -> Result:
     # The plain loop starts afresh if the compiled loop does not support the run.
     for drive in (drive_compiled, drive_plainly):
         blender = make_blender(parameters, before)
-        gather = EpisodeAggregator(blender)
+        aggregator = EpisodeAggregator(blender)
         with closing(SingleWorld(str(parameters["world"]), max_episode_steps=parameters.get("steps"))) as env, blender:
             started = time.perf_counter()
-            complete = drive(env, blender, gather, seeds)
+            complete = drive(env, blender, aggregator, seeds)
             seconds = time.perf_counter() - started
         if complete:
             break
@@ -56,9 +56,9 @@ def blended(parameters: Mapping[str, Any], before: Result | None) -> Result:
         "regularization": bandit.options.regularization,
         "rescaled": bandit.rescaled,
         "events": blender.counts.events,
-        "moments": gather.moments.plain(),
+        "moments": aggregator.moments.plain(),
     }
-    return Result(values, gather.table(), {"seconds": seconds, "iterations": float(gather.steps)})
+    return Result(values, aggregator.table(), {"seconds": seconds, "iterations": float(aggregator.steps)})
 
 
 def make_blender(parameters: Mapping[str, Any], before: Result | None, *, record: Recorder | None = None) -> Blender:
@@ -77,8 +77,8 @@ def make_blender(parameters: Mapping[str, Any], before: Result | None, *, record
     )
 
 
-def drive_compiled(env: SingleWorld, blender: Blender, gather: EpisodeAggregator, seeds: range) -> bool:
-    """Run the episodes in the compiled loop; return False if it does not support them: discard `gather` then."""
+def drive_compiled(env: SingleWorld, blender: Blender, aggregator: EpisodeAggregator, seeds: range) -> bool:
+    """Run the episodes in the compiled loop; return False if it does not support them: discard `aggregator` then."""
     if not supports(blender, env):
         return False
     with CompiledLoop(env, blender) as loop:
@@ -86,14 +86,14 @@ def drive_compiled(env: SingleWorld, blender: Blender, gather: EpisodeAggregator
             stages = loop.episode(seed)
             if stages is None:
                 return False
-            gather.add_episode(stages)
+            aggregator.add_episode(stages)
     return True
 
 
-def drive_plainly(env: SingleWorld, blender: Blender, gather: EpisodeAggregator, seeds: range) -> bool:
+def drive_plainly(env: SingleWorld, blender: Blender, aggregator: EpisodeAggregator, seeds: range) -> bool:
     """Run the episodes in the loop that supports every blender."""
     for record in run(env, blender, episodes=len(seeds), seed=seeds.start, counterfactual=True):
-        gather.add(record)
+        aggregator.add(record)
     return True
 
 

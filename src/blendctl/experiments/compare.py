@@ -131,7 +131,7 @@ class Comparison:
         if left & set(ALONE):
             return None
         whole = tuple(name for name in self.methods if name not in left)
-        values = {name: given for name, given in self.values.items() if find_method(name).name in whole}
+        values = {name: chosen for name, chosen in self.values.items() if find_method(name).name in whole}
         return replace(self, methods=whole, values=values)
 
     def rows(self, pieces: Sequence[ComparisonUnit], finished: Iterable[FinishedUnit]) -> pa.Table:

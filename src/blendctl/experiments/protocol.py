@@ -105,16 +105,18 @@ def noise_seed(seed: int, trace: int, data_point: int, role: str) -> int:
     return int(np.random.SeedSequence(key).generate_state(1)[0])
 
 
-def pair_of(world: str, given: tuple[str, ...] = (), *, features: str | None = None) -> tuple[str, tuple[str, str]]:
+def pair_of(
+    world: str, controllers: tuple[str, ...] = (), *, features: str | None = None
+) -> tuple[str, tuple[str, str]]:
     """Return a world's short name and its performant and safe controller, checked for the world and the features."""
     task, place = find_task(world), world_name(world)  # raises InputError for an unknown world
-    if len(given) not in (0, 2):
-        raise InputError(f"expected two controllers, performant and safe, actually: {', '.join(given)}")
-    pair = given or PAIRS.get(place, ())
+    if len(controllers) not in (0, 2):
+        raise InputError(f"expected two controllers, performant and safe, actually: {', '.join(controllers)}")
+    pair = controllers or PAIRS.get(place, ())
     if not pair:
         raise InputError(f"the paper has no pair of controllers for {place}; name two: --controllers PERFORMANT SAFE")
     missing = [name for name in pair if name in PAIRS.get(place, ()) and name not in zoo_names()]
-    if missing and not given:
+    if missing and not controllers:
         raise InputError(
             f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not in the zoo; train "
             f'with "blendctl train {place}", or name two others: --controllers PERFORMANT SAFE'
