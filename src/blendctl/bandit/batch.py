@@ -9,7 +9,7 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from blendctl.bandit import memory_layout
+from blendctl.bandit import memory_layout, persistence
 from blendctl.bandit.core import Core
 from blendctl.bandit.decision import DecisionBatch
 from blendctl.bandit.learner import BlendingBandit
@@ -17,8 +17,6 @@ from blendctl.bandit.options import OptionNames, Options, options_from
 from blendctl.bandit.rules import Rule
 from blendctl.bandit.rules.base import whole
 from blendctl.errors import InputError
-
-__all__ = ["BanditBatch"]
 
 FloatArray = NDArray[np.float64]
 
@@ -106,8 +104,7 @@ class BanditBatch:
     @property
     def theta(self) -> FloatArray:
         """The least-squares estimates: (B, n_objectives, n_features), in scaled units."""
-        d, m = self.options.n_features, self.options.n_objectives
-        return np.stack([self._core.kernels.theta(row, d, m) for row in self._core.state])
+        return self._core.theta
 
     @property
     def loss_bound(self) -> FloatArray:
@@ -118,15 +115,11 @@ class BanditBatch:
 
     def save(self, path: str | Path) -> None:
         """Write all learners to one file (safetensors), atomically."""
-        from blendctl.bandit import persistence
-
         persistence.save(self._core, path)
 
     @classmethod
     def load(cls, path: str | Path, *, rule: Rule | None = None) -> BanditBatch:
         """Read learners that continue bit for bit. A rule that is not part of blendctl must be passed again."""
-        from blendctl.bandit import persistence
-
         batch = cls.__new__(cls)
         batch._core = persistence.load(path, learners=None, rule=rule)
         return batch

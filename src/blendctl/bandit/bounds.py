@@ -15,26 +15,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "paper_radius",
-    "determinant_radius",
-    "largest_determinant",
-    "discounted_radius",
-    "regret_bound",
-    "loss_bound",
-]
-
 Values = TypeVar("Values", float, NDArray[np.float64])
 
 
 def paper_radius(
-    d: int,
-    t: float,
-    noise: float,
-    regularization: float,
-    theta_bound: float,
-    feature_bound: float,
-    delta: float,
+    d: int, t: float, noise: float, regularization: float, theta_bound: float, feature_bound: float, delta: float
 ) -> float:
     """Compute the printed radius, Eq. (8): sigma sqrt(d log((1 + t L^2 / lambda) / delta)) + sqrt(lambda) S."""
     growth = (1.0 + t * feature_bound * feature_bound / regularization) / delta

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,20 +14,8 @@ from blendctl.bandit.rules import DecisionInput, MaximalLoss
 from blendctl.bandit.rules.base import whole
 from blendctl.errors import InputError, StateError
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
-__all__ = ["Core", "load_kernels", "seed_words"]
-
 FloatArray = NDArray[np.float64]
 WordArray = NDArray[np.uint64]
-
-
-def load_kernels() -> ModuleType:
-    """Import the compiled kernels; numba loads here, when the first learner is made."""
-    from blendctl.bandit import kernels
-
-    return kernels
 
 
 def seed_words(seed: int | None) -> WordArray:
@@ -43,8 +31,10 @@ class Core:
     __slots__ = ("options", "rule", "state", "rng", "config", "compiled_rule", "kernels")
 
     def __init__(self, options: Options, seeds: Sequence[int | None]) -> None:
+        from blendctl.bandit import kernels  # numba loads here, when the first learner is made
+
         self.options = options
-        self.kernels = load_kernels()
+        self.kernels = kernels
         d, m = options.n_features, options.n_objectives
         self.rule = options.made_rule
         self.compiled_rule = type(self.rule) is MaximalLoss
@@ -69,13 +59,20 @@ class Core:
         d, m = self.options.n_features, self.options.n_objectives
         return self.state[:, memory_layout.FEEDBACK + m :].reshape(-1, d, d + m)
 
+    @property
+    def theta(self) -> FloatArray:
+        """The least-squares estimates of every learner: (B, m, d), in scaled units."""
+        from blendctl.bandit import sqrt_form
+
+        d, m = self.options.n_features, self.options.n_objectives
+        return np.stack([sqrt_form.theta(row, d, m) for row in self.state])
+
     def decide(self, features: FloatArray, *, pooled: bool) -> FloatArray:
         """Decide for features (f, arms, d); returns decision rows (f, ...)."""
         count, arms, _ = features.shape
         out = np.empty((count, memory_layout.decision_size(arms, self.options.n_objectives)))
         if self.compiled_rule:
-            code = self.kernels.decide(self.state, self.rng, self.config, features, out, pooled)
-            if code:
+            if self.kernels.decide(self.state, self.rng, self.config, features, out, pooled):
                 self.refuse(features)
             return out
         words, rescaled = self.rng.copy(), self.state[:, memory_layout.RESCALED].copy()
@@ -88,6 +85,8 @@ class Core:
         return out
 
     def _decide_by_rule(self, features: FloatArray, out: FloatArray, *, pooled: bool) -> None:
+        from blendctl.bandit import generator
+
         whitened = np.empty(features.shape)
         if self.kernels.indices(self.state, self.config, features, out, whitened, pooled):
             self.refuse(features)
@@ -100,7 +99,7 @@ class Core:
 
         def normals(n: int) -> FloatArray:
             draws = np.empty((count, n))
-            self.kernels.normals(self.rng, draws, pooled)
+            generator.normals(self.rng, draws, pooled)
             return draws
 
         stage = DecisionInput(

@@ -12,8 +12,6 @@ from blendctl.bandit import bounds
 from blendctl.bandit.memory_layout import ARM, INDICES, RADIUS, decision_size
 from blendctl.errors import InputError
 
-__all__ = ["Decision", "DecisionBatch"]
-
 FloatArray = NDArray[np.float64]
 
 

@@ -10,14 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl.bandit.batch import BanditBatch
-from blendctl.bandit.learner import BlendingBandit
 from blendctl.bandit.linear_world import LinearWorld, play
 from blendctl.bandit.rules import RULES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["RuleResult", "run_demo", "draw_demo"]
 
 FloatArray = NDArray[np.float64]
 
@@ -62,13 +59,7 @@ def run_demo(
     results = []
     for rule in RULES:
         batch = BanditBatch(
-            learners,
-            n_features=features,
-            n_objectives=objectives,
-            noise=noise,
-            theta_bound=1.0,
-            rule=rule,
-            seed=seed,
+            learners, n_features=features, n_objectives=objectives, noise=noise, theta_bound=1.0, rule=rule, seed=seed
         )
         gap, loss, bound = np.zeros(stages), np.zeros(stages), np.zeros(stages)
         pulls = np.zeros(arms)
@@ -78,7 +69,8 @@ def run_demo(
             bound[record.stage] = record.bound.mean()
             pulls += np.bincount(record.arm, minlength=arms)
             progress(rule, record.stage)
-        count = np.arange(1, stages + 1)
+        count, bandit = np.arange(1, stages + 1), batch.learner(0)
+        bounds = [bandit.regret_bound(t) for t in range(1, stages + 1) if bandit.has_regret_bound]
         results.append(
             RuleResult(
                 rule=rule,
@@ -86,16 +78,10 @@ def run_demo(
                 loss=np.cumsum(loss) / count,
                 loss_bound=np.cumsum(bound) / count,
                 shares=pulls / pulls.sum(),
-                regret_bound=_regret_bounds(batch.learner(0), stages),
+                regret_bound=np.array(bounds) if bounds else None,
             )
         )
     return results
-
-
-def _regret_bounds(bandit: BlendingBandit, stages: int) -> FloatArray | None:
-    if not bandit.has_regret_bound:
-        return None
-    return np.array([bandit.regret_bound(t) for t in range(1, stages + 1)])
 
 
 def draw_demo(results: list[RuleResult]) -> Figure:
@@ -106,23 +92,10 @@ def draw_demo(results: list[RuleResult]) -> Figure:
     left, right = figure.subplots(1, 2)
     stages = np.arange(1, len(results[0].regret) + 1)
     styles = ["-", "--", "-.", ":"]
-    palette = [
-        "#0072B2",
-        "#D55E00",
-        "#009E73",
-        "#CC79A7",
-        "#56B4E9",
-        "#E69F00",
-        "#666666",
-        "#AAAAAA",
-        "#8B5A2B",
-    ]
+    palette = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#666666", "#AAAAAA", "#8B5A2B"]
     for i, result in enumerate(results):
-        style = {
-            "color": palette[i % len(palette)],
-            "linestyle": styles[i % len(styles)],
-            "linewidth": 2.4 if i == 0 else 1.2,
-        }
+        width = 2.4 if i == 0 else 1.2
+        style = {"color": palette[i % len(palette)], "linestyle": styles[i % len(styles)], "linewidth": width}
         left.plot(stages, np.maximum(result.regret, 1e-3), label=result.rule, **style)
         right.plot(stages, result.loss, label=result.rule, **style)
     best = results[0]  # the paper's rule; the regret bound is the same for all rules that have one
@@ -130,13 +103,7 @@ def draw_demo(results: list[RuleResult]) -> Figure:
         left.plot(stages, best.regret_bound, color="black", linewidth=1)
     right.plot(stages, best.loss_bound, color="black", linewidth=1, label=f"bounds of {best.rule}")
     left.set(xscale="log", yscale="log", xlabel="stage", ylabel="Pareto regret", title="Pareto regret")
-    right.set(
-        xscale="log",
-        yscale="log",
-        xlabel="stage",
-        ylabel="average maximal loss",
-        title="Average maximal loss",
-    )
+    right.set(xscale="log", yscale="log", xlabel="stage", ylabel="average maximal loss", title="Average maximal loss")
     for axes in (left, right):
         axes.grid(alpha=0.25, which="both", linewidth=0.4)
         axes.spines[["top", "right"]].set_visible(False)

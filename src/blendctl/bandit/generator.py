@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from blendctl.compiled import compiled
 
-__all__ = ["next_word", "uniform", "normals"]
-
 FloatArray = NDArray[np.float64]
 WordArray = NDArray[np.uint64]
 

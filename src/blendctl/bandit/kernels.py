@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl.bandit import bounds
-from blendctl.bandit.generator import normals, uniform
+from blendctl.bandit.generator import uniform
 from blendctl.bandit.memory_layout import (
     ARM,
     BAD_FEEDBACK,
@@ -44,22 +44,8 @@ from blendctl.bandit.memory_layout import (
     TIE,
     TOO_LONG,
 )
-from blendctl.bandit.sqrt_form import FEW, forget, log_determinant, rotate, theta, whiten
+from blendctl.bandit.sqrt_form import FEW, forget, log_determinant, rotate, whiten
 from blendctl.compiled import compiled, inlined
-
-__all__ = [
-    "radius_of",
-    "decide",
-    "decide_one",
-    "indices",
-    "loss_bound",
-    "mark_least_loss",
-    "settle",
-    "update",
-    "update_one",
-    "normals",
-    "theta",
-]
 
 FloatArray = NDArray[np.float64]
 WordArray = NDArray[np.uint64]
@@ -75,30 +61,13 @@ loss_bound = compiled(bounds.loss_bound)
 @compiled
 def radius_of(state: FloatArray, config: FloatArray, d: int) -> float:
     """Compute the confidence radius of the learner's next decision."""
-    if config[DISCOUNT] < 1.0:
-        return _discounted_radius(
-            d,
-            state[STAGE],
-            config[NOISE],
-            config[REGULARIZATION],
-            config[THETA_BOUND],
-            config[FEATURE_BOUND],
-            config[DELTA],
-            config[DISCOUNT],
-        )
+    noise, regularization, theta_bound = config[NOISE], config[REGULARIZATION], config[THETA_BOUND]
+    length, delta, g = config[FEATURE_BOUND], config[DELTA], config[DISCOUNT]
+    if g < 1.0:
+        return _discounted_radius(d, state[STAGE], noise, regularization, theta_bound, length, delta, g)
     if config[RADIUS_KIND] == PAPER:
-        return _paper_radius(
-            d,
-            state[STAGE],
-            config[NOISE],
-            config[REGULARIZATION],
-            config[THETA_BOUND],
-            config[FEATURE_BOUND],
-            config[DELTA],
-        )
-    return _determinant_radius(
-        state[LOG_DET], config[NOISE], config[REGULARIZATION], config[THETA_BOUND], config[DELTA]
-    )
+        return _paper_radius(d, state[STAGE], noise, regularization, theta_bound, length, delta)
+    return _determinant_radius(state[LOG_DET], noise, regularization, theta_bound, delta)
 
 
 # Rows are passed as (matrix, row number): a view of a row would cost more than the work on it.
@@ -270,10 +239,9 @@ def decide(
 ) -> int:
     """Decide by the paper's rule for features (f, arms, d): learner f, or learner 0 for all when pooled."""
     count, arms, d = features.shape
-    for f in range(count):
-        code = check_features(features[f], config)
-        if code != OK:
-            return code
+    code = check_features(features.reshape((count * arms, d)), config)
+    if code != OK:
+        return code
     z = np.empty((arms, d))
     for f in range(count):
         b = 0 if pooled else f
@@ -288,11 +256,11 @@ def indices(
     state: FloatArray, config: FloatArray, features: FloatArray, out: FloatArray, z: FloatArray, pooled: bool
 ) -> int:
     """Compute the indices for a rule that decides outside: z (f, arms, d) receives the whitened features."""
-    for f in range(features.shape[0]):
-        code = check_features(features[f], config)
-        if code != OK:
-            return code
-    for f in range(features.shape[0]):
+    count, arms, d = features.shape
+    code = check_features(features.reshape((count * arms, d)), config)
+    if code != OK:
+        return code
+    for f in range(count):
         _indices(state[0 if pooled else f], config, features[f], z[f], out[f])
     return OK
 

@@ -11,15 +11,13 @@ import numpy as np
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from blendctl.bandit import bounds, memory_layout
+from blendctl.bandit import bounds, memory_layout, persistence
 from blendctl.bandit.core import Core
 from blendctl.bandit.decision import Decision, DecisionBatch
 from blendctl.bandit.options import OptionNames, Options, options_from
 from blendctl.bandit.rules import Rule
 from blendctl.bandit.rules.base import BoundedRule, whole
 from blendctl.errors import InputError, StateError
-
-__all__ = ["BlendingBandit", "LearnerArrays"]
 
 FloatArray = NDArray[np.float64]
 FLOAT = np.dtype(np.float64)
@@ -52,25 +50,16 @@ class BlendingBandit:
     """
 
     def __init__(
-        self,
-        n_features: int,
-        n_objectives: int = 2,
-        *,
-        seed: int | None = None,
-        **options: Unpack[OptionNames],
+        self, n_features: int, n_objectives: int = 2, *, seed: int | None = None, **options: Unpack[OptionNames]
     ) -> None:
         self._bind(Core(options_from(n_features, n_objectives, dict(options)), [seed]))
 
     def _bind(self, core: Core) -> None:
-        kernels = core.kernels
         self._core = core
-        self._state = core.state[0]
-        self._rng = core.rng[0]
-        self._config = core.config
-        self._n_features = core.options.n_features
-        self._n_objectives = core.options.n_objectives
+        self._state, self._rng, self._config = core.state[0], core.rng[0], core.config
+        self._n_features, self._n_objectives = core.options.n_features, core.options.n_objectives
         self._feature_shape, self._feedback_shape = (self._n_features,), (self._n_objectives,)
-        self._decide_one, self._update_one = kernels.decide_one, kernels.update_one
+        self._decide_one, self._update_one = core.kernels.decide_one, core.kernels.update_one
 
     def decide(self, features: ArrayLike) -> Decision:
         """Pick an arm for features (arms, n_features): psi(z, x) of every arm x at the current state z."""
@@ -176,8 +165,7 @@ class BlendingBandit:
     @property
     def theta(self) -> FloatArray:
         """The regularised least-squares estimates: (n_objectives, n_features), in scaled units."""
-        solution: FloatArray = self._core.kernels.theta(self._state, self._n_features, self._n_objectives)
-        return solution
+        return np.asarray(self._core.theta[0])
 
     @property
     def gram(self) -> FloatArray:
@@ -243,15 +231,11 @@ class BlendingBandit:
 
         beside: further arrays to keep in the file; about: JSON data that describes them (see `load_beside`).
         """
-        from blendctl.bandit import persistence
-
         persistence.save(self._core, path, beside=beside, about=about)
 
     @classmethod
     def load(cls, path: str | Path, *, rule: Rule | None = None) -> BlendingBandit:
         """Read a learner that continues bit for bit. A rule that is not part of blendctl must be passed again."""
-        from blendctl.bandit import persistence
-
         return cls._from_core(persistence.load(path, learners=1, rule=rule))
 
     @classmethod

@@ -12,8 +12,6 @@ from blendctl import pareto
 from blendctl.bandit.batch import BanditBatch
 from blendctl.errors import InputError
 
-__all__ = ["LinearWorld", "StageRecord", "play"]
-
 FloatArray = NDArray[np.float64]
 
 

@@ -15,10 +15,6 @@ from blendctl.bandit.rules import CheckedRule, MaximalLoss, Rule, make_rule
 from blendctl.bandit.rules.base import numbers, whole
 from blendctl.errors import InputError, did_you_mean
 
-__all__ = ["Options", "OptionNames", "options_from"]
-
-RADII = ("determinant", "paper")
-LARGE = ("error", "rescale")
 LARGEST = 1e100  # of noise, bounds and scales: what is computed from them stays far from overflow
 LOWEST_PRIOR = 1e-100  # of discount^(d-1): how far the prior may fade between two top-ups
 
@@ -68,9 +64,7 @@ class Options:
         self._number("noise", lambda v: 0 <= v <= LARGEST, f">= 0 (and at most {LARGEST:g})")
         self._number("theta_bound", lambda v: 0 < v <= LARGEST, f"> 0 (and at most {LARGEST:g})")
         self._number(
-            "feature_bound",
-            lambda v: 1 / LARGEST <= v <= LARGEST,
-            f"> 0 (from {1 / LARGEST:g} to {LARGEST:g})",
+            "feature_bound", lambda v: 1 / LARGEST <= v <= LARGEST, f"> 0 (from {1 / LARGEST:g} to {LARGEST:g})"
         )
         self._number("delta", lambda v: 1 / LARGEST <= v < 1, f"in (0, 1) (and at least {1 / LARGEST:g})")
         self._number("discount", lambda v: 0 < v <= 1, "in (0, 1]")
@@ -87,8 +81,8 @@ class Options:
                 f"discount must be at least {slowest:.4g} with {self.n_features} features (the prior is topped up "
                 f"one feature per update, and must not fade away in between), actually: {self.discount:g}"
             )
-        self._choice("radius", RADII)
-        self._choice("on_large_feature", LARGE)
+        self._choice("radius", ("determinant", "paper"))
+        self._choice("on_large_feature", ("error", "rescale"))
         if not isinstance(self.union_bound, (bool, np.bool_)):
             raise InputError(f"union_bound must be True or False, actually: {self.union_bound!r}")
         self._keep("union_bound", bool(self.union_bound))

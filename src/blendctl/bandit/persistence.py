@@ -29,8 +29,6 @@ from blendctl.bandit.options import Options
 from blendctl.bandit.rules import Rule, describe_rule, make_rule
 from blendctl.errors import BlendctlError, FileFormatError, InputError
 
-__all__ = ["save", "load", "load_beside"]
-
 FORMAT, VERSION = "blendctl-bandit", 1
 BESIDE = "beside."
 
@@ -45,7 +43,8 @@ def save(
     """Write the learners atomically."""
     from safetensors.numpy import save as pack
 
-    options = json.dumps(_plain(core.options, core.rule), sort_keys=True)
+    values = {field.name: getattr(core.options, field.name) for field in fields(Options)}
+    options = json.dumps(values | {"rule": describe_rule(core.rule)}, sort_keys=True)
     metadata = {
         "format": FORMAT,
         "version": str(VERSION),
@@ -59,9 +58,8 @@ def save(
         arrays |= more
         metadata["about"] = json.dumps(dict(about), sort_keys=True)
         metadata["about_digest"] = _digest(metadata["about"], *(more[name] for name in sorted(more)))
-    data = pack(arrays, metadata=metadata)
     try:
-        write_atomically(Path(path), data, make_folder=False)
+        write_atomically(Path(path), pack(arrays, metadata=metadata), make_folder=False)
     except OSError as error:
         raise BlendctlError(f"cannot write {path}: {error.strerror or error}") from error
 
@@ -69,7 +67,8 @@ def save(
 def load(path: str | Path, *, learners: int | None, rule: Rule | None) -> Core:
     """Read the learners; raise FileFormatError if the file is not exactly as `save` wrote it."""
     rule = None if rule is None else make_rule(rule)
-    state, rng, metadata = _read(Path(path))
+    arrays, metadata = _read(Path(path))
+    state, rng = arrays["state"], arrays["rng"]
     try:
         if metadata.get("format") != FORMAT:
             raise FileFormatError(
@@ -103,41 +102,31 @@ def load(path: str | Path, *, learners: int | None, rule: Rule | None) -> Core:
 
 def load_beside(path: str | Path) -> tuple[dict[str, NDArray[np.float64]], dict[str, Any]]:
     """Read the further arrays of a file and the data about them; both are empty if there are none."""
-    from safetensors import safe_open
-
-    _read(Path(path))  # raises the error of a wrong file
-    with safe_open(path, framework="numpy") as file:
-        metadata = file.metadata() or {}
-        arrays = {name: file.get_tensor(name) for name in sorted(file.keys()) if name.startswith(BESIDE)}
+    arrays, metadata = _read(Path(path))
+    more = {name.removeprefix(BESIDE): arrays[name] for name in sorted(arrays) if name.startswith(BESIDE)}
     about = metadata.get("about")
     if about is None:
         return {}, {}
-    if metadata.get("about_digest") != _digest(about, *arrays.values()):
+    if metadata.get("about_digest") != _digest(about, *more.values()):
         raise FileFormatError(f"{path} was changed after it was written: its digest does not match")
-    return {name.removeprefix(BESIDE): array for name, array in arrays.items()}, dict(json.loads(about))
+    return more, dict(json.loads(about))
 
 
-def _read(path: Path) -> tuple[NDArray[np.float64], NDArray[np.uint64], dict[str, str]]:
+def _read(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():
         raise FileFormatError(f"there is no file {path}")
     try:
         with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
             names = {name for name in file.keys() if not name.startswith(BESIDE)}  # noqa: SIM118  # no dictionary
             if names != {"state", "rng"}:
                 raise FileFormatError(
                     f"{path} is not a saved bandit: expected the arrays state and rng, actually: {sorted(names)}"
                 )
-            return file.get_tensor("state"), file.get_tensor("rng"), metadata
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118  # as above
     except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:  # numpy lacks some types
         raise FileFormatError(f"{path} is truncated, damaged or not a safetensors file: {error}") from None
-
-
-def _plain(options: Options, rule: Rule) -> dict[str, Any]:
-    plain = {field.name: getattr(options, field.name) for field in fields(Options)}
-    return plain | {"rule": describe_rule(rule)}
 
 
 def _options(plain: dict[str, Any], rule: Rule | None, path: str | Path) -> Options:

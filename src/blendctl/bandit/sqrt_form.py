@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from blendctl.bandit.memory_layout import DISCOUNT, FEEDBACK, LOG_PRIOR, REGULARIZATION, STAGE
 from blendctl.compiled import compiled, inlined
 
-__all__ = ["FEW", "whiten", "rotate", "forget", "log_determinant", "theta"]
-
 FloatArray = NDArray[np.float64]
 
 FEW = 8  # up to so many features a plain loop beats one over views, which vectorises but costs a call

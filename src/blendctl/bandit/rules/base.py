@@ -9,8 +9,6 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Rule", "CheckedRule", "BoundedRule", "DecisionInput", "nearly_greatest", "numbers", "whole"]
-
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 

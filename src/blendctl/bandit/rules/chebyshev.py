@@ -12,8 +12,6 @@ from blendctl.bandit.rules.linear import check_weights, weights_for
 from blendctl.bandit.rules.maximal_loss import least_dominated
 from blendctl.errors import InputError
 
-__all__ = ["Chebyshev"]
-
 
 @dataclass(frozen=True)
 class Chebyshev:

@@ -10,8 +10,6 @@ from blendctl.bandit.rules.base import BoolArray, DecisionInput, nearly_greatest
 from blendctl.bandit.rules.maximal_loss import least_dominated
 from blendctl.errors import InputError
 
-__all__ = ["CostBudget"]
-
 
 @dataclass(frozen=True)
 class CostBudget:

@@ -9,8 +9,6 @@ import numpy as np
 from blendctl.bandit.rules.base import BoolArray, DecisionInput, whole
 from blendctl.errors import InputError
 
-__all__ = ["Fixed"]
-
 
 @dataclass(frozen=True)
 class Fixed:

@@ -10,8 +10,6 @@ import numpy as np
 from blendctl.bandit.rules.base import BoolArray, DecisionInput, nearly_greatest, numbers, whole
 from blendctl.errors import InputError
 
-__all__ = ["Lexicographic"]
-
 
 @dataclass(frozen=True)
 class Lexicographic:

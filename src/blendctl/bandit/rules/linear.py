@@ -10,8 +10,6 @@ import numpy as np
 from blendctl.bandit.rules.base import BoolArray, DecisionInput, FloatArray, nearly_greatest, numbers
 from blendctl.errors import InputError
 
-__all__ = ["Linear", "check_weights", "weights_for"]
-
 
 @dataclass(frozen=True)
 class Linear:

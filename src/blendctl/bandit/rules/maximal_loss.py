@@ -9,8 +9,6 @@ import numpy as np
 from blendctl.bandit.rules.base import BoolArray, DecisionInput, nearly_greatest
 from blendctl.errors import InputError
 
-__all__ = ["MaximalLoss"]
-
 
 @dataclass(frozen=True)
 class MaximalLoss:

@@ -9,8 +9,6 @@ import numpy as np
 from blendctl.bandit.rules.base import BoolArray, DecisionInput
 from blendctl.bandit.rules.maximal_loss import least_dominated
 
-__all__ = ["ParetoUniform"]
-
 
 @dataclass(frozen=True)
 class ParetoUniform:

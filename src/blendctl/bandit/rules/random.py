@@ -8,8 +8,6 @@ import numpy as np
 
 from blendctl.bandit.rules.base import BoolArray, DecisionInput
 
-__all__ = ["Random"]
-
 
 @dataclass(frozen=True)
 class Random:
