@@ -55,16 +55,12 @@ __all__ = [
 ]
 
 # Loaded on first use: they import the worlds and MuJoCo.
-_LAZY = {
-    "open_controller": "blendctl.controllers.resolve",
-    "PurePursuit": "blendctl.controllers.classical",
-    "PotentialField": "blendctl.controllers.classical",
-    "HeadingPID": "blendctl.controllers.classical",
-    "Stop": "blendctl.controllers.classical",
-}
+_LAZY = {"open_controller": "resolve"} | dict.fromkeys(
+    ("PurePursuit", "PotentialField", "HeadingPID", "Stop"), "classical"
+)
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        return getattr(importlib.import_module(_LAZY[name]), name)
+        return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,15 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from blendctl.controllers.base import Controller
 from blendctl.errors import FileFormatError, InputError, MissingExtraError
 
-__all__ = [
-    "as_controller",
-    "act_rows",
-    "FunctionController",
-    "PredictController",
-    "ScriptController",
-    "OnnxController",
-]
-
 
 def as_controller(candidate: Any) -> Controller:
     """Return a controller for a controller, a model with `predict`, or a plain function.

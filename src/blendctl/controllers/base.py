@@ -7,8 +7,6 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Controller", "Stateful", "Critic", "Predictor", "FloatArray"]
-
 FloatArray = NDArray[np.float64] | NDArray[np.float32]
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from blendctl._version import __version__
 
-__all__ = ["make_card", "card_markdown", "lookahead_markdown", "versions"]
-
 CURVE_POINTS = 60
 
 
@@ -63,7 +61,9 @@ def card_markdown(card: dict[str, Any]) -> str:
         lines += ["| | mean | 95% interval |", "|---|---|---|"]
         seen = card["evaluation"]
         for quantity in ("return", "cost"):
-            lines.append(f"| {quantity} | {seen[f'{quantity}_mean']:.2f} | {_span(seen[f'{quantity}_ci95'])} |")
+            interval = seen[f"{quantity}_ci95"]
+            span = "" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
+            lines.append(f"| {quantity} | {seen[f'{quantity}_mean']:.2f} | {span} |")
         kind = "mean actions" if seen["deterministic"] else "actions drawn from the policy"
         lines += ["", f"Over {seen['episodes']} episodes from seed {seen['seed']}, {kind}.", ""]
     if card.get("context"):
@@ -108,7 +108,3 @@ def lookahead_markdown(card: dict[str, Any]) -> str:
 
 
 R2_COLUMNS = ("reward_blending", "cost_blending", "reward_alone", "cost_alone")
-
-
-def _span(interval: list[float] | None) -> str:
-    return "" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"

@@ -18,8 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 from blendctl.controllers.torch_zip import LARGEST, read_torch_zip
 from blendctl.errors import FileFormatError, InputError
 
-__all__ = ["GaussianPolicy", "read_omnisafe", "read_sb3"]
-
 FloatArray = NDArray[np.float64]
 Layers = tuple[tuple[FloatArray, FloatArray], ...]  # weights (inputs, outputs) and biases (outputs,)
 

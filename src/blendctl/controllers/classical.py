@@ -21,16 +21,6 @@ from blendctl.envs.robots import Robot
 from blendctl.envs.tasks import LIDAR_BINS
 from blendctl.errors import InputError, did_you_mean
 
-__all__ = [
-    "CLASSICAL",
-    "classical",
-    "Stop",
-    "PurePursuit",
-    "HeadingPID",
-    "PotentialField",
-    "ObservationLayout",
-]
-
 FloatArray = NDArray[np.float64]
 
 REACH = 3.0  # m, where the lidar reads 0

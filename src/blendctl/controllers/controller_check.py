@@ -150,8 +150,7 @@ def _repeatable(controller: Any, observations: FloatArray) -> Finding:
 
 def _seeded(controller: Any, observations: FloatArray, action_size: int, seed: int) -> Finding:
     first, again, other = (_act_all(controller, observations, np.random.default_rng(s)) for s in (seed, seed, seed + 1))
-    for action in first:
-        verdict, message = _judge(action, action_size)
+    for verdict, message in (_judge(action, action_size) for action in first):
         if verdict == "bad":
             return verdict, message
     if not _same(first, again):

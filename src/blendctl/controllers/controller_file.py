@@ -17,8 +17,6 @@ from blendctl.controllers.encoding import Encoding
 from blendctl.controllers.network import ContextNetwork, NetworkController
 from blendctl.errors import FileFormatError
 
-__all__ = ["read_controller", "write_controller", "read_tensors", "read_network", "write_network", "FORMAT", "VERSION"]
-
 FORMAT = "blendctl-controller"
 VERSION = 1
 

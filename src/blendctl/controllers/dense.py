@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from blendctl.compiled import compiled
 from blendctl.errors import InputError
 
-__all__ = ["Dense"]
-
 Array = NDArray[np.float32]
 
 

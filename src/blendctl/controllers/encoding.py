@@ -20,8 +20,6 @@ from blendctl.compiled import compiled
 from blendctl.controllers.number_checks import check_real, check_whole
 from blendctl.errors import FileFormatError, InputError
 
-__all__ = ["Encoding", "Lidar", "MarginAhead", "identity_encoding"]
-
 ROBOT_CLIP = 5.0  # scaled robot readings are clipped to this
 LARGEST_SIZE = 1 << 16  # entries of an observation, and of a network's input
 OBJECT_FEATURES = 6  # x, y, distance, cosine, sine, ambiguity of the angle
@@ -30,22 +28,13 @@ PAIR_FEATURES = 7  # x, y, distance, cosine, sine of the line between two object
 
 @dataclass(frozen=True)
 class Lidar:
-    """One lidar ring in the observation.
+    """One lidar ring in the observation."""
 
-    Parameters
-    ----------
-    kind: the objects that it senses, e.g. "hazards".
-    start: index of its first bin in the observation.
-    bins: number of bins around the robot.
-    objects: how many of the nearest objects to decode (0: none).
-    radius: distance (m) from an object's centre at which a cost or a goal begins.
-    """
-
-    kind: str
-    start: int
-    bins: int = 16
-    objects: int = 1
-    radius: float = 0.2
+    kind: str  # the objects that it senses, e.g. "hazards"
+    start: int  # index of its first bin in the observation
+    bins: int = 16  # number of bins around the robot
+    objects: int = 1  # how many of the nearest objects to decode (0: none)
+    radius: float = 0.2  # distance (m) from an object's centre at which a cost or a goal begins
 
     def __post_init__(self) -> None:
         if not isinstance(self.kind, str):
@@ -157,9 +146,7 @@ class Encoding:
     def to_dict(self) -> dict[str, Any]:
         """Return the encoding as plain JSON data."""
         data = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
-        data["lidars"] = [asdict(ring) for ring in self.lidars]
-        data["ahead"] = [asdict(view) for view in self.ahead]
-        return data
+        return data | {name: [asdict(part) for part in data[name]] for name in ("lidars", "ahead")}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Encoding:

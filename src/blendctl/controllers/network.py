@@ -17,8 +17,6 @@ from blendctl.controllers.encoding import Encoding, encode
 from blendctl.controllers.number_checks import check_real, check_whole
 from blendctl.errors import InputError, StateError
 
-__all__ = ["NetworkController", "ContextNetwork"]
-
 Array = NDArray[np.float32]
 LARGEST_LOG_STD = 20.0
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from blendctl.errors import InputError
 
-__all__ = ["check_whole", "check_real"]
-
 
 def check_whole(value: Any, name: str, *, low: int, high: int) -> int:
     """Return a whole number in [low, high]; raise InputError for anything else.

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from blendctl.controllers.wire import PROTOCOL, Address, Channel, WireError, pack_array, unpack_array
 from blendctl.errors import InputError
 
-__all__ = ["RemoteController"]
-
 
 class RemoteController:
     """A controller of `blendctl serve`, or of any server that implements the protocol of `controllers.wire`.

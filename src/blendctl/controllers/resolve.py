@@ -15,8 +15,6 @@ from blendctl.controllers.zoo import load
 from blendctl.errors import FileFormatError, InputError
 from blendctl.user_code import load_object
 
-__all__ = ["open_controller", "display_name", "TOKEN_VARIABLE"]
-
 TOKEN_VARIABLE = "BLENDCTL_TOKEN"  # environment variable with the token of remote controllers
 
 

@@ -16,8 +16,6 @@ from blendctl.controllers.base import Controller, Predictor
 from blendctl.controllers.wire import PROTOCOL, Address, Channel, WireError, pack_array, unpack_array
 from blendctl.errors import InputError, StateError
 
-__all__ = ["ControllerServer"]
-
 HELLO_WITHIN = 5.0  # s: a client that has not sent its hello by then is disconnected
 
 
@@ -29,12 +27,7 @@ class ControllerServer:
     """
 
     def __init__(
-        self,
-        controller: Controller,
-        address: str = "tcp://127.0.0.1:0",
-        *,
-        token: str = "",
-        connections: int = 16,
+        self, controller: Controller, address: str = "tcp://127.0.0.1:0", *, token: str = "", connections: int = 16
     ) -> None:
         requested = Address.parse(address)
         if not requested.loopback and not token:
@@ -102,11 +95,11 @@ class ControllerServer:
         return True
 
     def _answer(self, message: dict[str, Any]) -> dict[str, Any]:
-        request = message.get("id")
         try:
-            return {"id": request} | self._call(message)
+            answer = self._call(message)
         except Exception as error:
-            return {"id": request, "error": f"{type(error).__name__}: {error}"[:500]}
+            answer = {"error": f"{type(error).__name__}: {error}"[:500]}
+        return {"id": message.get("id")} | answer
 
     def _call(self, message: dict[str, Any]) -> dict[str, Any]:
         observation = unpack_array(message.get("observation"))

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from blendctl.controllers.number_checks import check_whole
 from blendctl.errors import FileFormatError
 
-__all__ = ["read_torch_zip", "Tensors"]
-
 Tensors = dict[str, Any]  # nested dictionaries of arrays and plain values
 
 _DTYPES: dict[str, np.dtype[Any]] = {
@@ -45,29 +43,24 @@ class _Name(NamedTuple):
     name: str
 
 
-class _Mark:
-    pass
-
-
-_MARK = _Mark()
+_MARK = object()
 
 
 def read_torch_zip(source: str | Path | Any) -> Tensors:
     """Read a dictionary of tensors as arrays, from a path or an open file; raise FileFormatError for anything else."""
     try:
         with zipfile.ZipFile(source) as archive:
-            names = archive.namelist()
-            programs = [name for name in names if name.endswith("data.pkl")]
+            programs = [name for name in archive.namelist() if name.endswith("data.pkl")]
             if len(programs) != 1:
                 raise FileFormatError(f"{source} is a zip, but not a torch checkpoint: it has no data.pkl")
             if sum(item.file_size for item in archive.infolist()) > LARGEST:
                 raise FileFormatError(f"{source} unpacks to more than {LARGEST >> 20} MiB")
             if archive.getinfo(programs[0]).file_size > LARGEST_PROGRAM:
                 raise FileFormatError(f"{source} has a program of more than {LARGEST_PROGRAM >> 20} MiB")
-            order = programs[0].removesuffix("data.pkl") + "byteorder"
-            if order in names and archive.read(order).strip() != b"little":
+            root = programs[0].removesuffix("data.pkl")
+            if f"{root}byteorder" in archive.namelist() and archive.read(f"{root}byteorder").strip() != b"little":
                 raise FileFormatError(f"{source} was written on a big-endian machine")
-            content = _Reader(archive, programs[0].removesuffix("data.pkl")).run(archive.read(programs[0]))
+            content = _Reader(archive, root).run(archive.read(programs[0]))
     except (zipfile.BadZipFile, OSError, EOFError, KeyError) as error:
         raise FileFormatError(f"{source} is not a torch checkpoint, or is damaged: {error}") from None
     except (ValueError, IndexError, TypeError, OverflowError) as error:
@@ -98,12 +91,8 @@ class _Reader:
         match code:
             case "PROTO" | "FRAME":
                 pass
-            case "EMPTY_DICT":
-                stack.append({})
-            case "EMPTY_LIST":
-                stack.append([])
-            case "EMPTY_TUPLE":
-                stack.append(())
+            case "EMPTY_DICT" | "EMPTY_LIST" | "EMPTY_TUPLE":
+                stack.append({"EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple}[code]())
             case "MARK":
                 stack.append(_MARK)
             case "NONE" | "NEWTRUE" | "NEWFALSE":

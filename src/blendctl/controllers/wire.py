@@ -20,6 +20,7 @@ the order of their requests; the client recognises a late one by its id and drop
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import time
@@ -31,8 +32,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from blendctl.errors import BlendctlError, InputError
-
-__all__ = ["PROTOCOL", "Address", "Channel", "WireError", "pack_array", "unpack_array"]
 
 PROTOCOL = 1
 LARGEST_FRAME = 16 << 20
@@ -84,13 +83,11 @@ class Address(NamedTuple):
     def connect(self, seconds: float) -> socket.socket:
         """Connect as a client."""
         if self.path:
-            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            connection.settimeout(seconds)
-            try:
+            with contextlib.ExitStack() as on_error:
+                connection = on_error.enter_context(socket.socket(socket.AF_UNIX))
+                connection.settimeout(seconds)
                 connection.connect(self.path)
-            except OSError:
-                connection.close()
-                raise
+                on_error.pop_all()
             return connection
         connection = socket.create_connection((self.host, self.port), timeout=seconds)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -98,25 +95,19 @@ class Address(NamedTuple):
 
     def listen(self) -> socket.socket:
         """Listen as a server; only the owner can connect to a Unix socket."""
-        try:
-            return self._listen_unix() if self.path else self._listen_tcp()
-        except OSError as error:
-            raise WireError(f"cannot listen at {self}: {error}") from None
-
-    def _listen_tcp(self) -> socket.socket:
-        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        return socket.create_server((self.host, self.port), family=family, backlog=16)
-
-    def _listen_unix(self) -> socket.socket:
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            connection.bind(self.path)
-            Path(self.path).chmod(0o600)
-            connection.listen(16)
-        except OSError:
-            connection.close()
-            raise
-        return connection
+        with contextlib.ExitStack() as on_error:
+            try:
+                if not self.path:
+                    family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+                    return socket.create_server((self.host, self.port), family=family, backlog=16)
+                listener = on_error.enter_context(socket.socket(socket.AF_UNIX))
+                listener.bind(self.path)
+                Path(self.path).chmod(0o600)
+                listener.listen(16)
+            except OSError as error:
+                raise WireError(f"cannot listen at {self}: {error}") from None
+            on_error.pop_all()
+            return listener
 
 
 class Channel:
@@ -164,11 +155,8 @@ class Channel:
             self._buffer += received
 
     def _set_timeout(self, until: float | None) -> None:
-        if until is None:
-            self.socket.settimeout(None)
-            return
-        left = until - time.monotonic()
-        if left <= 0:
+        left = None if until is None else until - time.monotonic()
+        if left is not None and left <= 0:
             raise TimeoutError("the deadline has passed")
         self.socket.settimeout(left)
 
