@@ -99,13 +99,13 @@ def test_conjugate_gradient_solves_a_random_system():
 
 
 def test_a_line_search_that_finds_nothing_leaves_the_policy_alone():
-    policy = policy_of()
+    policy, config = policy_of(), TrainConfig(backtracks=3, backtrack=0.5)
     before = [p.detach().clone() for p in policy.parameters()]
     step = torch.ones(sum(p.numel() for p in policy.policy_parameters()))
-    assert line_search(policy, step, accepts=lambda: False, backtracks=3, backtrack=0.5) == 0.0
+    assert line_search(policy, step, accepts=lambda: False, config=config) == 0.0
     assert all(torch.equal(a, b) for a, b in zip(before, policy.parameters(), strict=True))
     tried = iter([False, True])
-    assert line_search(policy, step, accepts=lambda: next(tried), backtracks=3, backtrack=0.5) == 0.5
+    assert line_search(policy, step, accepts=lambda: next(tried), config=config) == 0.5
     assert torch.allclose(policy.log_std, before[0] + 0.5)
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from blendctl.errors import FileFormatError, InputError
-from blendctl.training import ALGORITHMS, TrainConfig, default_config
+from blendctl.training import ALGORITHMS, TrainConfig
 
 
 @pytest.mark.parametrize("algo", ALGORITHMS)
@@ -19,7 +19,7 @@ def test_a_configuration_survives_its_file(algo, tmp_path):
 
 
 def test_an_algorithm_has_its_own_defaults_and_explicit_values_win():
-    assert default_config("trpo").rollout != default_config("ppo").rollout
+    assert TrainConfig.from_dict({"algo": "trpo"}).rollout != TrainConfig.from_dict({"algo": "ppo"}).rollout
     assert TrainConfig.from_dict({"algo": "trpo", "target_kl": 0.5}).target_kl == 0.5
 
 

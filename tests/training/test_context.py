@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from blendctl.controllers import Encoding, NetworkController, identity_encoding, load, write_controller
 from blendctl.controllers.dense import Dense
 from blendctl.errors import InputError
-from blendctl.training.context import ContextConfig, context_dataset, fit_context, r_squared
+from blendctl.training.context import context_dataset, fit_context, r_squared
+from blendctl.training.context_config import ContextConfig
 from blendctl.training.context_data import Drives, collect, sums_ahead
 from blendctl.training.encodings import WorldEncodings
 

@@ -4,11 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from blendctl.training.config import TrainConfig
 from blendctl.training.multiplier import Multiplier
 
 
-def rule(**options):
-    return Multiplier(25.0, **({"integral": 0.1, "p": 0.05, "i": 0.01, "d": 0.1, "largest": 5.0} | options))
+def rule():
+    gains = {"multiplier": 0.1, "multiplier_p": 0.05, "multiplier_i": 0.01, "multiplier_d": 0.1, "multiplier_max": 5.0}
+    return Multiplier(TrainConfig(cost_limit=25.0, **gains))
 
 
 @given(st.lists(st.floats(0.0, 1000.0), max_size=200))

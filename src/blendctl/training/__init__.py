@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from blendctl.errors import MissingExtraError
-from blendctl.training.config import ALGORITHMS, SAFE_ALGORITHMS, TrainConfig, default_config
+from blendctl.training.config import ALGORITHMS, SAFE_ALGORITHMS, TrainConfig
 from blendctl.training.context_config import ContextConfig
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ __all__ = [
     "ALGORITHMS",
     "SAFE_ALGORITHMS",
     "TrainConfig",
-    "default_config",
     "ContextConfig",
     "train_contexts",
     "Trainer",
@@ -36,13 +35,9 @@ __all__ = [
 ]
 
 # Loaded on first use: they import torch, which the help and completion of a command must not do.
-_LAZY = {
-    "TrainingRun": "blendctl.training.run",
-    "Trainer": "blendctl.training.trainer",
-    "UpdateRecord": "blendctl.training.trainer",
-    "make_worlds": "blendctl.training.trainer",
-    "train_contexts": "blendctl.training.context",
-}
+_LAZY = {"TrainingRun": "run", "train_contexts": "context"} | dict.fromkeys(
+    ("Trainer", "UpdateRecord", "make_worlds"), "trainer"
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -52,4 +47,4 @@ def __getattr__(name: str) -> Any:
         import torch  # noqa: F401  # a missing torch raises here, with the extra to install
     except ImportError as error:
         raise MissingExtraError("torch", extra="train") from error
-    return getattr(importlib.import_module(_LAZY[name]), name)
+    return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)

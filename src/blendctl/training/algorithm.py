@@ -13,8 +13,6 @@ from blendctl.training.collector import RolloutBatch
 from blendctl.training.config import TrainConfig
 from blendctl.training.policy import Policy
 
-__all__ = ["Algorithm", "Metrics", "minibatches", "optimiser_tensors", "restore_optimiser", "standardised"]
-
 Metrics = dict[str, float]
 
 

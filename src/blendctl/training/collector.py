@@ -16,8 +16,6 @@ from blendctl.errors import InputError, StateError
 from blendctl.training.advantages import estimate_advantages
 from blendctl.training.policy import Policy
 
-__all__ = ["VectorEnvironment", "RolloutBatch", "RolloutCollector", "EpisodeTotals", "final_observations"]
-
 
 class VectorEnvironment(Protocol):
     """The vector environment that training needs: Gymnasium's interface, same-step autoreset, snapshots."""
@@ -63,15 +61,13 @@ class EpisodeTotals:
 
     def __init__(self, worlds: int, *, keep: int = 100) -> None:
         self.running = np.zeros((3, worlds))  # return, cost, length so far
-        self.finished: deque[tuple[float, float, float]] = deque(maxlen=keep)
+        self.finished: deque[list[float]] = deque(maxlen=keep)
 
     def add(self, rewards: NDArray[Any], costs: NDArray[Any], ended: NDArray[np.bool_]) -> None:
         """Add one step of every world."""
         self.running += np.stack([rewards, costs, np.ones_like(rewards)])
-        for world in np.flatnonzero(ended):
-            total = self.running[:, world]
-            self.finished.append((float(total[0]), float(total[1]), float(total[2])))
-            self.running[:, world] = 0.0
+        self.finished.extend(self.running[:, ended].T.tolist())
+        self.drop(ended)
 
     def drop(self, worlds: NDArray[np.bool_]) -> None:
         """Discard the running episodes of some worlds."""
@@ -80,9 +76,9 @@ class EpisodeTotals:
     def means(self) -> tuple[float, float, float]:
         """Return mean return, cost and length of the latest finished episodes (NaN before the first)."""
         if not self.finished:
-            return float("nan"), float("nan"), float("nan")
-        total = np.mean(np.array(self.finished), axis=0)
-        return float(total[0]), float(total[1]), float(total[2])
+            return np.nan, np.nan, np.nan
+        episode_return, cost, length = np.mean(np.array(self.finished), axis=0).tolist()
+        return episode_return, cost, length
 
 
 class RolloutCollector:
@@ -94,13 +90,7 @@ class RolloutCollector:
     """
 
     def __init__(
-        self,
-        worlds: VectorEnvironment,
-        policy: Policy,
-        *,
-        episode_length: int,
-        seed: int,
-        cut: int | None = None,
+        self, worlds: VectorEnvironment, policy: Policy, *, episode_length: int, seed: int, cut: int | None = None
     ) -> None:
         self.worlds = worlds
         self.policy = policy
@@ -136,8 +126,7 @@ class RolloutCollector:
             costs[t] = infos["cost"]
             ended[t] = terminated[t] | truncated
             self.episodes.add(rewards[t], costs[t], ended[t])
-            for world, last in final_observations(infos, ended[t]).items():
-                finals.append((t, world, policy.encoding(last)))
+            finals += [(t, w, policy.encoding(last)) for w, last in final_observations(infos, ended[t]).items()]
             self.steps += 1
             cut = (self.first_ends == self.steps) & ~ended[t]
             if cut.any():

@@ -10,8 +10,6 @@ from typing import Any
 
 from blendctl.errors import FileFormatError, InputError, did_you_mean
 
-__all__ = ["TrainConfig", "ALGORITHMS", "SAFE_ALGORITHMS", "default_config", "option_help"]
-
 ALGORITHMS = ("ppo", "ppo-lagrangian", "trpo", "trpo-lagrangian", "cpo")
 SAFE_ALGORITHMS = ("ppo-lagrangian", "trpo-lagrangian", "cpo")
 
@@ -116,10 +114,7 @@ class TrainConfig:
             if name not in kinds:
                 raise InputError(f'there is no option "{name}"; {did_you_mean(name, kinds)}')
             values[name] = _converted(name, value, kinds[name])
-        algo = values.get("algo", cls.algo)
-        if algo not in ALGORITHMS:
-            raise InputError(f'there is no algorithm "{algo}"; {did_you_mean(str(algo), ALGORITHMS)}')
-        return cls(**(DEFAULTS.get(algo, {}) | values))
+        return cls(**(DEFAULTS.get(values.get("algo", cls.algo), {}) | values))
 
     @classmethod
     def from_json(cls, path: Path) -> TrainConfig:
@@ -144,11 +139,6 @@ TRUST_REGION = {"rollout": 250, "target_kl": 0.02, "passes": 4}
 DEFAULTS: dict[str, dict[str, Any]] = dict.fromkeys(("trpo", "trpo-lagrangian", "cpo"), TRUST_REGION)
 
 
-def default_config(algo: str) -> TrainConfig:
-    """Return the default configuration of an algorithm."""
-    return TrainConfig.from_dict({"algo": algo})
-
-
 def _converted(name: str, value: Any, kind: type) -> Any:
     try:
         if kind is tuple:
@@ -157,11 +147,10 @@ def _converted(name: str, value: Any, kind: type) -> Any:
             if not isinstance(value, kind):
                 raise TypeError
             return value
-        if isinstance(value, bool) or not math.isfinite(float(value)):
+        number = float(value)
+        if isinstance(value, bool) or not math.isfinite(number) or (kind is int and not number.is_integer()):
             raise TypeError
-        if kind is int and int(float(value)) != float(value):
-            raise TypeError
-        return kind(float(value))
+        return kind(number)
     except (TypeError, ValueError) as error:
         raise InputError(f"option {name} is {value!r}; expected {kind.__name__}: {option_help(name)}") from error
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
@@ -21,8 +20,6 @@ from blendctl.training.context_config import ContextConfig
 from blendctl.training.context_data import Drives, collect, sums_ahead
 from blendctl.training.encodings import WorldEncodings, world_encodings
 from blendctl.training.policy import mlp, to_dense
-
-__all__ = ["ContextConfig", "train_contexts", "fit_context", "r_squared", "ContextDataset", "context_dataset"]
 
 EVENT_SHARE = 0.4  # share of each minibatch drawn from the rows of rare events
 COMMAND_OPTIONS = ("horizons", "discount", "steps", "worlds", "passes", "seed")  # of blendctl train-context
@@ -60,8 +57,16 @@ def train_contexts(
             )
 
     def drive(stage: str, drivers: Sequence[NetworkController], *, steps: int, seed: int) -> Drives:
-        report = functools.partial(on_progress, stage)
-        return _collect(world, drivers, config=config, steps=steps, seed=config.seed + seed, on_progress=report)
+        """Collect about `steps` transitions in new worlds."""
+        each = -(-steps // config.worlds)
+
+        def on_step(done: int) -> None:
+            if done % 50 == 0:
+                on_progress(stage, done / each)
+
+        with closing(open_worlds(world, config.worlds, threads=config.threads)) as worlds:
+            longest, first = config.horizons[-1], config.seed + seed
+            return collect(worlds, drivers, steps=each, seed=first, longest=longest, on_step=on_step)
 
     learned = drive("driving in turns", controllers, steps=config.steps, seed=0)
     blending = drive("held out: in turns", controllers, steps=config.steps // 5, seed=10_000_000)
@@ -137,8 +142,7 @@ def fit_context(
     weights[:drawn] = weight_event
 
     network = mlp(
-        (rows.inputs.shape[1], *config.hidden, targets.shape[1]),
-        generator=torch.Generator().manual_seed(config.seed),
+        (rows.inputs.shape[1], *config.hidden, targets.shape[1]), generator=torch.Generator().manual_seed(config.seed)
     )
     updates = max(1, config.passes * len(targets) // config.minibatch)
     optimiser = torch.optim.Adam(network.parameters(), lr=config.lr)
@@ -181,28 +185,6 @@ def r_squared(context: ContextNetwork, rows: ContextDataset) -> NDArray[np.float
             error = np.mean((target - estimate[valid, column]) ** 2)
             out[column] = 1.0 - error / max(target.var(), 1e-12)
     return out
-
-
-def _collect(
-    world: str,
-    controllers: Sequence[NetworkController],
-    *,
-    config: ContextConfig,
-    steps: int,
-    seed: int,
-    on_progress: Callable[[float], None],
-) -> Drives:
-    """Collect about `steps` transitions in new worlds."""
-    each = -(-steps // config.worlds)
-    count = itertools.count(1)
-
-    def on_step() -> None:
-        done = next(count)
-        if done % 50 == 0:
-            on_progress(done / each)
-
-    with closing(open_worlds(world, config.worlds, threads=config.threads)) as worlds:
-        return collect(worlds, controllers, steps=each, seed=seed, longest=config.horizons[-1], on_step=on_step)
 
 
 def _command(controllers: Sequence[NetworkController], config: ContextConfig) -> str:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from blendctl.errors import InputError
 
-__all__ = ["ContextConfig"]
-
 
 @dataclass(frozen=True)
 class ContextConfig:

@@ -14,8 +14,6 @@ from blendctl.controllers import NetworkController
 from blendctl.errors import InputError
 from blendctl.rollout import StepBatch, StepInput, Switch, rollout
 
-__all__ = ["Drives", "collect", "sums_ahead"]
-
 SHORT = 10  # steps: the longest of the short turns
 
 
@@ -63,27 +61,25 @@ def collect(
     steps: int,
     seed: int,
     longest: int,
-    on_step: Callable[[], None] | None = None,
+    on_step: Callable[[int], None] = lambda done: None,
 ) -> Drives:
     """Let the controllers take turns of random length for `steps` steps in every world.
 
-    Half of the turns are short (1 to 10 steps), as when a blend hesitates; the others last up to twice `longest`.
-    So there are windows of `longest` steps under one driver, also from states that another one led to.
-    With one controller this is that controller alone.
+    Short turns occur when a blend hesitates. Long turns leave windows of `longest` steps under one driver, also from
+    states that another one led to. One controller drives alone. `on_step` is called with the steps done.
     """
     if not controllers:
         raise InputError("no controllers to collect data from; pass at least one")
-    n, rng = worlds.num_envs, np.random.default_rng([seed, 3])
-    size, action_size = controllers[0].observation_size, controllers[0].action_size
+    shape, rng = (steps, worlds.num_envs), np.random.default_rng([seed, 3])
     out = Drives(
-        np.empty((steps, n, size), np.float32),
-        np.empty((steps, n, action_size), np.float32),
-        np.empty((steps, n), np.float32),
-        np.empty((steps, n), np.float32),
-        driver=np.empty((steps, n), np.int16),
-        ended=np.empty((steps, n), np.bool_),
+        np.empty((*shape, controllers[0].observation_size), np.float32),
+        np.empty((*shape, controllers[0].action_size), np.float32),
+        np.empty(shape, np.float32),
+        np.empty(shape, np.float32),
+        driver=np.empty(shape, np.int16),
+        ended=np.empty(shape, np.bool_),
     )
-    turns = MixedTurns(len(controllers), n, longest=longest, rng=rng)
+    turns = MixedTurns(len(controllers), worlds.num_envs, longest=longest, rng=rng)
     for t, batch in enumerate(
         rollout(
             worlds,
@@ -99,8 +95,7 @@ def collect(
     ):
         out.observations[t], out.actions[t], out.driver[t] = batch.input.observations, batch.actions, batch.arm
         out.rewards[t], out.costs[t], out.ended[t] = batch.reward, batch.cost, batch.ended
-        if on_step is not None:
-            on_step()
+        on_step(t + 1)
     return out
 
 

@@ -21,8 +21,6 @@ from blendctl.training.trust_region import (
     surrogate,
 )
 
-__all__ = ["CPO"]
-
 
 class CPO(Algorithm):
     """Maximise the return in a trust region of policies whose cost, to first order, stays within its limit."""
@@ -67,7 +65,7 @@ class CPO(Algorithm):
                 return False
             return excess > 0.0 or float(surrogate(policy, batch, advantages)) > before
 
-        fraction = line_search(policy, step, accepts=accepts, backtracks=config.backtracks, backtrack=config.backtrack)
+        fraction = line_search(policy, step, accepts=accepts, config=config)
         with torch.no_grad():
             divergence = float(mean_divergence(policy, batch))
         cases = {f"case_{name}": float(dual.case == name) for name in ("bound", "inactive", "recovery", "degenerate")}

@@ -10,8 +10,6 @@ from blendctl.envs.compiled_task import SUBSTEPS
 from blendctl.envs.objects import Buttons, Goal, Objects, PushBox
 from blendctl.envs.tasks import LIDAR_BINS, Task
 
-__all__ = ["WorldEncodings", "world_encodings"]
-
 VELOCITY = 3  # index of the velocimeter
 
 

@@ -17,22 +17,13 @@ from blendctl.training.policy import Policy
 from blendctl.training.ppo import PPO
 from blendctl.training.trpo import TRPO
 
-__all__ = ["PPOLagrangian", "TRPOLagrangian"]
-
 
 class _Lagrangian(Algorithm):
     """Maximise reward advantage - multiplier * cost advantage; the multiplier keeps the cost at its limit."""
 
     def __init__(self, policy: Policy, config: TrainConfig) -> None:
         super().__init__(policy, config)
-        self.multiplier = Multiplier(
-            config.cost_limit,
-            integral=config.multiplier,
-            p=config.multiplier_p,
-            i=config.multiplier_i,
-            d=config.multiplier_d,
-            largest=config.multiplier_max,
-        )
+        self.multiplier = Multiplier(config)
 
     def advantages(self, batch: RolloutBatch) -> tuple[Tensor, Metrics]:
         """Update the multiplier; return the penalised advantages (rows,)."""

@@ -15,8 +15,6 @@ from blendctl.controllers.dense import Dense
 from blendctl.controllers.encoding import Encoding
 from blendctl.errors import InputError
 
-__all__ = ["Policy", "mlp", "to_dense", "flat", "write_flat"]
-
 
 def mlp(sizes: Iterable[int], *, generator: torch.Generator, last_gain: float = 1.0) -> nn.Sequential:
     """Build affine layers with tanh between them, initialised orthogonally, the last scaled by `last_gain`."""

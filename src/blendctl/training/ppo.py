@@ -10,8 +10,6 @@ from blendctl.training.collector import RolloutBatch
 from blendctl.training.config import TrainConfig
 from blendctl.training.policy import Policy
 
-__all__ = ["PPO"]
-
 
 class PPO(Algorithm):
     """Maximise the advantages by many small gradient steps on a clipped surrogate.

@@ -19,8 +19,6 @@ from blendctl.errors import FileFormatError, InputError, MissingExtraError, Stat
 from blendctl.training.config import TrainConfig
 from blendctl.training.trainer import Trainer, UpdateRecord
 
-__all__ = ["TrainingRun"]
-
 FORMAT = "blendctl-checkpoint"
 VERSION = 1
 

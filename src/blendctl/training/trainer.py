@@ -25,8 +25,6 @@ from blendctl.training.policy import Policy
 from blendctl.training.ppo import PPO
 from blendctl.training.trpo import TRPO
 
-__all__ = ["Trainer", "UpdateRecord", "make_worlds"]
-
 ALGORITHM_CLASSES: dict[str, type[Algorithm]] = {
     "ppo": PPO,
     "ppo-lagrangian": PPOLagrangian,
@@ -185,7 +183,7 @@ class Trainer:
         self.collector.observations = tensors["worlds.observations"].numpy().copy()
         self.collector.episodes.running = tensors["episodes.running"].numpy().copy()
         self.collector.episodes.finished.clear()
-        self.collector.episodes.finished.extend((float(a), float(b), float(c)) for a, b, c in state["finished"])
+        self.collector.episodes.finished.extend([float(a), float(b), float(c)] for a, b, c in state["finished"])
         self.collector.rng.bit_generator.state = state["noise_rng"]
         self.rng.bit_generator.state = state["batch_rng"]
         self.algorithm.restore(state["algorithm"])

@@ -16,8 +16,6 @@ from blendctl.training.trust_region import (
     surrogate,
 )
 
-__all__ = ["TRPO"]
-
 
 class TRPO(Algorithm):
     """Step along the natural gradient of the return to the edge of a trust region."""
@@ -44,9 +42,7 @@ class TRPO(Algorithm):
                 better = float(surrogate(policy, batch, advantages)) > before
                 return better and float(mean_divergence(policy, batch)) <= 1.5 * config.target_kl
 
-            fraction = line_search(
-                policy, step, accepts=accepts, backtracks=config.backtracks, backtrack=config.backtrack
-            )
+            fraction = line_search(policy, step, accepts=accepts, config=config)
             with torch.no_grad():
                 divergence = float(mean_divergence(policy, batch))
         entropy = float(policy.entropy().detach())

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from blendctl.training.collector import RolloutBatch
+from blendctl.training.config import TrainConfig
 from blendctl.training.policy import Policy, flat, write_flat
-
-__all__ = ["conjugate_gradient", "fisher_product", "line_search", "mean_divergence", "surrogate", "gradient"]
 
 
 def mean_divergence(policy: Policy, batch: RolloutBatch, *, rows: slice = slice(None)) -> Tensor:
@@ -76,23 +75,16 @@ def conjugate_gradient(
     return x
 
 
-def line_search(
-    policy: Policy,
-    step: Tensor,
-    *,
-    accepts: Callable[[], bool],
-    backtracks: int,
-    backtrack: float,
-) -> float:
+def line_search(policy: Policy, step: Tensor, *, accepts: Callable[[], bool], config: TrainConfig) -> float:
     """Try the step, then shorter ones, until `accepts` holds; return the fraction taken, 0 if none was accepted."""
     parameters = policy.policy_parameters()
     start = flat(p.detach() for p in parameters)
     fraction = 1.0
-    for _ in range(backtracks):
+    for _ in range(config.backtracks):
         write_flat(parameters, start + fraction * step)
         with torch.no_grad():
             if accepts():
                 return fraction
-        fraction *= backtrack
+        fraction *= config.backtrack
     write_flat(parameters, start)
     return 0.0
