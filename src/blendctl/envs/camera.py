@@ -59,13 +59,7 @@ class Camera:
         # the floor without end is laid out around the camera, so the camera must be known first
         mujoco.mjv_updateCamera(self._model, self._data, self._camera, self._scene)
         mujoco.mjv_updateScene(
-            self._model,
-            self._data,
-            self._option,
-            None,
-            self._camera,
-            int(mujoco.mjtCatBit.mjCAT_ALL),
-            self._scene,
+            self._model, self._data, self._option, None, self._camera, int(mujoco.mjtCatBit.mjCAT_ALL), self._scene
         )
         for body in scene.bodies:
             if not body.kind.solid:

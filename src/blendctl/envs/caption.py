@@ -29,14 +29,7 @@ class Caption:
         self._blank: Image.Image | None = None
 
     def under(
-        self,
-        picture: Picture,
-        *,
-        step: int,
-        total: float,
-        cost: float,
-        hurts: bool = False,
-        meets: bool = False,
+        self, picture: Picture, *, step: int, total: float, cost: float, hurts: bool = False, meets: bool = False
     ) -> Picture:
         """Return the picture with its strip: the cost is red if the step costs, the return green if it meets a goal."""
         width = picture.shape[1]

@@ -39,14 +39,7 @@ class Drawing:
         self._rows: list[tuple[float, ...]] = []
 
     def disc(
-        self,
-        at: Point2,
-        radius: float,
-        *,
-        color: Color,
-        alpha: float = 1.0,
-        outline: float = 0.0,
-        soft: float = 0.0,
+        self, at: Point2, radius: float, *, color: Color, alpha: float = 1.0, outline: float = 0.0, soft: float = 0.0
     ) -> None:
         """Add a disc or, with an outline, a ring."""
         x, y = self._pixel(at)

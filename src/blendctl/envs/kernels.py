@@ -16,15 +16,7 @@ from blendctl.envs.compiled_task import BUTTON, CompiledTask, FloatArray, IntArr
 from blendctl.envs.layout import draw_goal, sample_layout
 from blendctl.envs.mersenne import draw_double
 from blendctl.envs.physics import PhysicsSlot, advance
-from blendctl.envs.reward_cost import (
-    BUTTON_REST,
-    REWARD_LIMIT,
-    count_costs,
-    goal_met,
-    measure,
-    observe,
-    rate,
-)
+from blendctl.envs.reward_cost import BUTTON_REST, REWARD_LIMIT, count_costs, goal_met, measure, observe, rate
 from blendctl.envs.world_state import ENDED, RUNNING, UNBORN, WorldState
 
 __all__ = ["Outcome", "load_world", "step_world", "run_resets", "run_steps", "run_peeks"]
@@ -164,13 +156,7 @@ def _replace_goal(plan: CompiledTask, slot: PhysicsSlot, worlds: WorldState, w: 
 
 @compiled
 def step_world(
-    plan: CompiledTask,
-    slot: PhysicsSlot,
-    worlds: WorldState,
-    w: int,
-    action: FloatArray,
-    substeps: int,
-    out: Outcome,
+    plan: CompiledTask, slot: PhysicsSlot, worlds: WorldState, w: int, action: FloatArray, substeps: int, out: Outcome
 ) -> None:
     """Advance world w by an action (act,); row w of `out` starts as zeros."""
     load_world(plan, slot, worlds, w)

@@ -5,16 +5,7 @@ from __future__ import annotations
 import math
 
 from blendctl.compiled import compiled
-from blendctl.envs.compiled_task import (
-    CONTACT,
-    GOAL,
-    INSIDE,
-    LIDAR_BINS,
-    MOVING,
-    PUSH,
-    CompiledTask,
-    FloatArray,
-)
+from blendctl.envs.compiled_task import CONTACT, GOAL, INSIDE, LIDAR_BINS, MOVING, PUSH, CompiledTask, FloatArray
 from blendctl.envs.lidar import see
 from blendctl.envs.physics import PhysicsSlot
 

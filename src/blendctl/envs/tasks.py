@@ -50,11 +50,7 @@ class Task:
             duplicates = sorted({name for name in listed if listed.count(name) > 1})
             if duplicates:
                 raise InputError(f"two {what} are called {', '.join(duplicates)}; name each kind differently")
-        for role, needed in (
-            (Goal, True),
-            (PushBox, self.reward == "push"),
-            (Buttons, self.reward == "button"),
-        ):
+        for role, needed in ((Goal, True), (PushBox, self.reward == "push"), (Buttons, self.reward == "button")):
             count = sum(isinstance(kind, role) for kind in self.objects)
             if count != 1 and (needed or count > 1):
                 raise InputError(

@@ -27,11 +27,7 @@ __all__ = ["VectorWorld"]
 
 Infos: TypeAlias = dict[str, Any]
 
-_MODES = {
-    AutoresetMode.NEXT_STEP: NEXT_STEP,
-    AutoresetMode.SAME_STEP: SAME_STEP,
-    AutoresetMode.DISABLED: DISABLED,
-}
+_MODES = {AutoresetMode.NEXT_STEP: NEXT_STEP, AutoresetMode.SAME_STEP: SAME_STEP, AutoresetMode.DISABLED: DISABLED}
 
 
 class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
@@ -79,10 +75,7 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
         return self.batch.worlds.obs.copy()
 
     def reset(
-        self,
-        *,
-        seed: int | Sequence[int | None] | None = None,
-        options: dict[str, Any] | None = None,
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[FloatArray, Infos]:
         """Begin new episodes; world i gets seed + i, or the i-th of the seeds; None continues its stream.
 

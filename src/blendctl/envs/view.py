@@ -36,11 +36,7 @@ class View:
     trail: int = 0  # how many of the robot's last places to show; only from above
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("width", SMALLEST, LARGEST),
-            ("height", SMALLEST, LARGEST),
-            ("trail", 0, 100_000),
-        ):
+        for name, low, high in (("width", SMALLEST, LARGEST), ("height", SMALLEST, LARGEST), ("trail", 0, 100_000)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
                 raise InputError(f"expected a {name} from {low} to {high}, actually: {value!r}")

@@ -16,15 +16,7 @@ from blendctl.envs.mersenne import STATE_WORDS, Words
 from blendctl.envs.tasks import Task
 from blendctl.errors import FileFormatError, InputError
 
-__all__ = [
-    "WorldState",
-    "empty_worlds",
-    "copy_worlds",
-    "fingerprint",
-    "pack_world",
-    "unpack_world",
-    "check_world",
-]
+__all__ = ["WorldState", "empty_worlds", "copy_worlds", "fingerprint", "pack_world", "unpack_world", "check_world"]
 
 RUNNING, ENDED, UNBORN = range(3)  # phase of an episode
 

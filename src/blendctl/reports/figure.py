@@ -121,12 +121,7 @@ def _draw(axes: Axes, line: Curve, style: _Style, unit: float) -> None:
         return
     x = line.x / unit
     axes.fill_between(
-        x,
-        line.mean - line.deviation,
-        line.mean + line.deviation,
-        color=style.colour,
-        alpha=0.10,
-        linewidth=0,
+        x, line.mean - line.deviation, line.mean + line.deviation, color=style.colour, alpha=0.10, linewidth=0
     )
     axes.fill_between(x, line.low, line.high, color=style.colour, alpha=0.22, linewidth=0)
     if len(x) == 1:  # a band has no width
@@ -167,26 +162,12 @@ def _legend(figure: Figure) -> None:
         "bound of Theorem 2": _BOUND,
     }
     handles: list[Line2D | Patch] = [
-        Line2D(
-            [],
-            [],
-            color=s.colour,
-            linestyle=s.line,
-            linewidth=s.width,
-            marker=s.marker,
-            markersize=3.4,
-            label=name,
-        )
+        Line2D([], [], color=s.colour, linestyle=s.line, linewidth=s.width, marker=s.marker, markersize=3.4, label=name)
         for name, s in named.items()
     ]
     handles.append(Patch(color="#111111", alpha=0.10, linewidth=0, label="standard deviation"))
     handles.append(Patch(color="#111111", alpha=0.28, linewidth=0, label="95% interval"))
     columns = 3 if figure.get_figwidth() < 6 else 4 if figure.get_figwidth() < 9 else len(handles)
     figure.legend(
-        handles=handles,
-        loc="outside upper center",
-        ncols=columns,
-        fontsize=8,
-        frameon=False,
-        handlelength=3.2,
+        handles=handles, loc="outside upper center", ncols=columns, fontsize=8, frameon=False, handlelength=3.2
     )

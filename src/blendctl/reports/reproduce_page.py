@@ -125,11 +125,7 @@ def _roles(points: pa.Table, column: str, *, factor: float = 1.0) -> list[Series
     curves = {role: curve(points, role, column) for role in COLORS}
     return [
         series(
-            role,
-            line.point + 1,
-            factor * line.mean,
-            color=COLORS[role],
-            band=(factor * line.low, factor * line.high),
+            role, line.point + 1, factor * line.mean, color=COLORS[role], band=(factor * line.low, factor * line.high)
         )
         for role, line in curves.items()
         if len(line.point)

@@ -18,11 +18,7 @@ __all__ = ["draw_scatter", "figure_bytes"]
 _FAMILIES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "one controller": ("#000000", "s", ("performant", "safe")),
     "chance": ("#7A7A7A", "X", ("random", "random-episode")),
-    "bandits, one step ahead": (
-        "#E69F00",
-        "v",
-        ("epsilon-greedy", "linucb", "pareto-ucb", "paper", "paper-previous"),
-    ),
+    "bandits, one step ahead": ("#E69F00", "v", ("epsilon-greedy", "linucb", "pareto-ucb", "paper", "paper-previous")),
     "looking ahead, learned": ("#0072B2", "o", ("horizon", "predicted", "offline")),
     "rules without learning": ("#009E73", "D", ("simplex", "shared")),
     "oracles": ("#CC3311", "^", ("oracle", "ceiling")),
@@ -125,12 +121,7 @@ def _lines(axes: Axes, standings: Mapping[str, Any]) -> None:
         )
     near_safe = (low + 0.1 * price, bottom + 0.1 * gain)
     axes.annotate(
-        "mixing line: score 0",
-        near_safe,
-        xytext=(10, -6),
-        textcoords="offset points",
-        fontsize=7.5,
-        color=INK,
+        "mixing line: score 0", near_safe, xytext=(10, -6), textcoords="offset points", fontsize=7.5, color=INK
     )
     axes.scatter(low, top, s=120, facecolors="none", edgecolors=INK, marker="*", linewidths=1.1, zorder=4)
     axes.annotate("corner", (low, top), xytext=(-7, 5), textcoords="offset points", fontsize=8, ha="right")
