@@ -34,7 +34,7 @@ Step = Callable[[np.ndarray], None]  # actions (n, act)
 
 def gremlin_targets(worlds: VectorWorld, times: np.ndarray) -> np.ndarray:
     """Mocap positions (times, mocaps, 3)."""
-    travel = worlds.batch.plan.travel
+    travel = worlds.batch.compiled_task.travel
     targets = np.full((len(times), len(travel), 3), 0.1)
     targets[:, :, 0] = travel * np.sin(times)[:, None]
     targets[:, :, 1] = travel * np.cos(times)[:, None]
@@ -46,7 +46,7 @@ def raw_step(worlds: VectorWorld) -> Step:
     pairs = []
     for row in range(worlds.num_envs):
         slot, memory = make_slot(worlds.batch.model)
-        load_world(worlds.batch.plan, slot, worlds.batch.worlds, row)
+        load_world(worlds.batch.compiled_task, slot, worlds.batch.worlds, row)
         pairs.append(memory)
 
     def step(actions: np.ndarray) -> None:
@@ -69,7 +69,7 @@ def rollout_step(worlds: VectorWorld) -> Step:
     n, models = worlds.num_envs, []
     for row in range(n):
         slot, (model, _) = make_slot(worlds.batch.model)
-        load_world(worlds.batch.plan, slot, worlds.batch.worlds, row)
+        load_world(worlds.batch.compiled_task, slot, worlds.batch.worlds, row)
         models.append(model)
     data = mujoco.MjData(models[0])
     kinds = mujoco.mjtState
@@ -81,14 +81,14 @@ def rollout_step(worlds: VectorWorld) -> Step:
     warmstart = np.zeros((n, nv))
 
     def step(actions: np.ndarray) -> None:
-        times = state[0, 0] + worlds.batch.plan.timestep * np.minimum(np.arange(SUBSTEPS + 1), SUBSTEPS - 1)
+        times = state[0, 0] + worlds.batch.compiled_task.timestep * np.minimum(np.arange(SUBSTEPS + 1), SUBSTEPS - 1)
         mocap = gremlin_targets(worlds, times).reshape(SUBSTEPS + 1, -1)
         control = np.empty((n, SUBSTEPS + 1, actions.shape[1] + mocap.shape[1]))
         control[:, :, : actions.shape[1]] = actions[:, None]
         control[:, :, actions.shape[1] :] = mocap
         states, _ = pool.rollout(models, data, state, control, control_spec=int(spec), initial_warmstart=warmstart)
         velocity = states[:, :, 1 + nq : 1 + nq + nv]
-        warmstart[:] = (velocity[:, SUBSTEPS] - velocity[:, SUBSTEPS - 1]) / worlds.batch.plan.timestep
+        warmstart[:] = (velocity[:, SUBSTEPS] - velocity[:, SUBSTEPS - 1]) / worlds.batch.compiled_task.timestep
         state[:] = states[:, SUBSTEPS - 1]
 
     return step
@@ -103,7 +103,7 @@ def mjbatch_step(worlds: VectorWorld) -> Step:
         fields["eq_data"] = batch.expand("eq_data")
     for row in range(n):
         slot, (own, _) = make_slot(model)
-        load_world(worlds.batch.plan, slot, worlds.batch.worlds, row)
+        load_world(worlds.batch.compiled_task, slot, worlds.batch.worlds, row)
         for name, values in fields.items():
             values[row] = getattr(own, name)
     batch.bind("qpos")[:] = worlds.batch.worlds.qpos

@@ -160,7 +160,7 @@ def iteration(world: str, steps: int, rounds: int) -> dict[str, Any]:
         whole, physics = [], []
         clock = time.perf_counter
         for _ in range(steps + WARM_UP):
-            load_world(env.batch.plan, bench, env.batch.worlds, 0)  # raw physics from the same state
+            load_world(env.batch.compiled_task, bench, env.batch.worlds, 0)  # raw physics from the same state
             t0 = clock()
             action = blender.act(observation)
             evaluator.look(blender.choice)

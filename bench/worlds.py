@@ -47,7 +47,7 @@ class Timing:
 def placed(worlds: VectorWorld, row: int) -> tuple[mujoco.MjModel, mujoco.MjData]:
     """A model and data of their own with one world's layout and state."""
     slot, (model, data) = make_slot(worlds.batch.model)
-    load_world(worlds.batch.plan, slot, worlds.batch.worlds, row)
+    load_world(worlds.batch.compiled_task, slot, worlds.batch.worlds, row)
     return model, data
 
 

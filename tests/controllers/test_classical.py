@@ -73,7 +73,7 @@ def test_the_bearing_is_where_the_goal_is():
     observations, _ = worlds.reset(seed=3)
     distance, angle = ObservationLayout.of("CarGoal1").bearing(observations, "goal")
     for row in range(6):
-        x, y = worlds.batch.worlds.xy[row, worlds.batch.plan.goal] - worlds.batch.worlds.position[row, :2]
+        x, y = worlds.batch.worlds.xy[row, worlds.batch.compiled_task.goal] - worlds.batch.worlds.position[row, :2]
         rotation = worlds.batch.worlds.rotation[row].reshape(3, 3)
         ahead, left = -(rotation[:2, 1] @ [x, y]), rotation[:2, 0] @ [x, y]  # a car looks along -y
         assert distance[row] == pytest.approx(np.hypot(x, y), abs=0.02)

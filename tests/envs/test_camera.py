@@ -35,7 +35,7 @@ def test_every_object_is_seen(name):
     state, item = env.batch.worlds, 0
     for kind in env.task.objects:
         item += 1
-        at = env.batch.plan.qpos_at[item]
+        at = env.batch.compiled_task.qpos_at[item]
         place = state.qpos[0, at : at + 2] if at >= 0 else state.xy[0, item]
         kept = place.copy()
         place += 0.4

@@ -20,7 +20,7 @@ def drawn(name, seeds):
         batch.seed(row, int(seed))
     batch.reset(np.ones(len(seeds), dtype=np.bool_))
     batch.close()
-    worlds, goal = batch.worlds, batch.plan.goal
+    worlds, goal = batch.worlds, batch.compiled_task.goal
     xy = worlds.xy.copy()
     xy[:, goal] = worlds.sampled_goal
     return xy, worlds.rot, worlds.xy[:, goal], worlds.button
@@ -58,7 +58,7 @@ def test_objects_keep_out_of_each_other_and_stay_inside(name):
     for row in range(30):
         batch.seed(row, 9000 + row)
     batch.reset(np.ones(30, dtype=np.bool_))
-    plan, xy = batch.plan, batch.worlds.xy.copy()
+    plan, xy = batch.compiled_task, batch.worlds.xy.copy()
     if plan.button >= 0:  # the goal moved onto a button; its first place kept the others away
         xy[:, plan.goal] = batch.worlds.sampled_goal
     distance = np.linalg.norm(xy[:, :, None] - xy[:, None, :], axis=-1)
@@ -81,7 +81,7 @@ def test_an_episode_ends_when_the_next_goal_finds_no_room():
     cramped = Task("Point", "goal", 0.75, (Goal(),))  # from the middle, the robot's keepout covers every place
     worlds = VectorWorld(cramped, 2)
     worlds.reset(seed=0)
-    state, goal = worlds.batch.worlds, worlds.batch.plan.goal
+    state, goal = worlds.batch.worlds, worlds.batch.compiled_task.goal
     state.xy[0] = [[0.0, 0.0], [0.1, 0.1]]
     _, _, terminated, truncated, infos = worlds.step(np.zeros((2, 2)))
     assert infos["goal_met"][0]

@@ -90,7 +90,7 @@ def test_infos_name_the_cost_and_every_component():
 def test_a_goal_pays_one_and_is_replaced_far_enough_away():
     worlds = VectorWorld("PointGoal0", 2)
     worlds.reset(seed=3)
-    state, goal = worlds.batch.worlds, worlds.batch.plan.goal
+    state, goal = worlds.batch.worlds, worlds.batch.compiled_task.goal
     old = state.xy[:, goal].copy()
     state.xy[0, goal] = state.position[0, :2] + 0.01  # under the robot
     state.last[0, 0] = np.hypot(0.01, 0.01)

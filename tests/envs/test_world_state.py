@@ -43,7 +43,7 @@ def test_a_restored_world_continues_bit_for_bit(name):
 def test_a_goal_reached_after_restoring_is_followed_by_the_same_goal():
     worlds = VectorWorld("PointGoal1", 1)
     worlds.reset(seed=0)
-    state, goal = worlds.batch.worlds, worlds.batch.plan.goal
+    state, goal = worlds.batch.worlds, worlds.batch.compiled_task.goal
     state.xy[0, goal] = state.position[0, :2]
     saved, goals = worlds.snapshot(), []
     for _ in range(2):

@@ -68,7 +68,7 @@ def test_the_world_steps_and_is_drawn(world):
 
 def test_the_page_gets_the_glyphs(world):
     env = SingleWorld(world)
-    described = describe_world(env.task, env.batch.plan)
+    described = describe_world(env.task, env.batch.compiled_task)
     assert described["robot"]["glyph"][0] == {
         "form": "box",
         "points": ((0.0, 0.0),),

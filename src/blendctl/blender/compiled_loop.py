@@ -144,7 +144,7 @@ class CompiledLoop:
 
     def _chunk(self) -> Stages | None:
         batch, learner = self.world.batch, self.learner
-        n, arms = min(STRETCH, int(batch.plan.max_steps - batch.worlds.steps[0])), len(self.arms)
+        n, arms = min(STRETCH, int(batch.compiled_task.max_steps - batch.worlds.steps[0])), len(self.arms)
         rngs: list[Any] = self.blender.drivers.rngs
         before = [rng.bit_generator.state for rng in rngs]
         noise = np.stack([rng.standard_normal((n, batch.act_size)) for rng in rngs], axis=1)
@@ -160,7 +160,7 @@ class CompiledLoop:
         kept, asked = self.peeks.filling
         count = batch.pool.run(
             lambda thread_slot: drive(
-                batch.plan, thread_slot, batch.worlds, self.arms, self.previous,
+                batch.compiled_task, thread_slot, batch.worlds, self.arms, self.previous,
                 learner.state, learner.rng, learner.config, noise, kept, asked, batch.blank_outcome(), stages,
             )
         )[0]  # fmt: skip

@@ -57,7 +57,7 @@ class DriveSession:
             world = SingleWorld(self.world, max_episode_steps=self.steps)
             tracker = PoseRecorder(world, track, theta=lambda: blender.bandit.theta, live=self.live is not None)
             stack.callback(tracker.close)
-            total = self.episodes * world.batch.plan.max_steps
+            total = self.episodes * world.batch.compiled_task.max_steps
             hint = f"live: {self.url}" if self.live is not None else ""
             show = stack.enter_context(live_display(title, names=self.names, total=total, hint=hint))
             publish = None if self.live is None else self.live.follow(title, tracker)

@@ -23,33 +23,11 @@ if TYPE_CHECKING:
     from blendctl.envs.wrappers import CostInStep
 
 __all__ = [
-    "VectorWorld",
-    "SingleWorld",
-    "CostInStep",
-    "View",
-    "Scene",
-    "Body",
-    "Task",
-    "Objects",
-    "Goal",
-    "Hazards",
-    "Pillars",
-    "Buttons",
-    "Vases",
-    "PushBox",
-    "Gremlins",
-    "Robot",
-    "Steering",
-    "Shape",
-    "add_robot",
-    "NAMES",
-    "find_task",
-    "open_task",
-    "task_names",
-    "register_task",
-    "register_worlds",
-    "world_id",
-]
+    "VectorWorld", "SingleWorld", "CostInStep", "View", "Scene", "Body",
+    "Task", "Objects", "Goal", "Hazards", "Pillars", "Buttons", "Vases", "PushBox", "Gremlins",
+    "Robot", "Steering", "Shape", "add_robot",
+    "NAMES", "find_task", "open_task", "task_names", "register_task", "register_worlds", "world_id",
+]  # fmt: skip
 
 _LATE = {
     "VectorWorld": "blendctl.envs.vector",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
@@ -15,8 +14,9 @@ from blendctl.envs.compiled_task import SUBSTEPS, FloatArray, compile_task
 from blendctl.envs.kernels import DISABLED, BoolArray, Outcome, run_peeks, run_resets, run_steps
 from blendctl.envs.mersenne import seed_generator
 from blendctl.envs.objects import check_count
+from blendctl.envs.physics import PhysicsSlot
 from blendctl.envs.tasks import Task
-from blendctl.envs.thread_pool import ThreadPool
+from blendctl.envs.thread_pool import ThreadPool, available_cores
 from blendctl.envs.world import build_model
 from blendctl.envs.world_state import (
     ENDED,
@@ -31,8 +31,6 @@ from blendctl.envs.world_state import (
     unpack_world,
 )
 from blendctl.errors import InputError, StateError
-
-__all__ = ["WorldBatch", "Policy", "check_seed", "as_policies", "name_costs"]
 
 Policy = Callable[[FloatArray], ArrayLike]  # observations (n, obs) -> actions (n, act)
 
@@ -66,6 +64,10 @@ def name_costs(task: Task, components: FloatArray) -> dict[str, FloatArray]:
     return {f"cost_{name}": components[..., c] for c, name in enumerate(task.cost_names)}
 
 
+def _for_one(policy: Policy) -> Policy:
+    return lambda observations: np.asarray(policy(observations[0]))[None]
+
+
 def _of_shape(wanted: tuple[int, ...], alternatives: bool) -> str:
     return f"actions of shape {('k', *wanted) if alternatives else wanted}".replace("'", "")
 
@@ -74,18 +76,14 @@ class WorldBatch:
     """Worlds of one task, their states in arrays, and the threads that run them."""
 
     def __init__(self, task: Task, num_envs: int, *, threads: int | None = None, max_steps: int | None = None):
-        num_envs = check_count(num_envs, "num_envs")
-        if threads is None:
-            threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        threads = check_count(threads, "threads")
-        if max_steps is None:
-            max_steps = task.max_episode_steps
         self.task = task
-        self.num_envs = num_envs
+        self.num_envs = check_count(num_envs, "num_envs")
+        threads = available_cores() if threads is None else check_count(threads, "threads")
+        steps = task.max_episode_steps if max_steps is None else check_count(max_steps, "max_episode_steps")
         self.model = _model_of(task)
-        self.plan = compile_task(task, self.model, max_steps=check_count(max_steps, "max_episode_steps"))
-        self.worlds = empty_worlds(self.plan, self.model, num_envs)
-        self.pool = ThreadPool(self.model, min(threads, num_envs))
+        self.compiled_task = compile_task(task, self.model, max_steps=steps)
+        self.worlds = empty_worlds(self.compiled_task, self.model, self.num_envs)
+        self.pool = ThreadPool(self.model, min(threads, self.num_envs))
         self.mark = fingerprint(task)
         self.act_size: int = self.model.nu
         self.cost_names = task.cost_names
@@ -97,7 +95,7 @@ class WorldBatch:
     def reset(self, mask: BoolArray) -> None:
         """Begin a new episode in the masked worlds; they must have been seeded once."""
         counter = np.zeros(1, dtype=np.int64)
-        self._expect_layouts(self.pool.run(lambda slot: run_resets(self.plan, slot, self.worlds, mask, counter)))
+        self._run(lambda slot: run_resets(self.compiled_task, slot, self.worlds, mask, counter))
 
     def step(
         self,
@@ -110,12 +108,20 @@ class WorldBatch:
         """Advance by checked actions (n, act); other `worlds` of the same size may stand in for the batch's own."""
         out = self.blank_outcome()
         counter = np.zeros(1, dtype=np.int64)
-        stepped = self.worlds if worlds is None else worlds
-
-        self._expect_layouts(
-            self.pool.run(lambda slot: run_steps(self.plan, slot, stepped, actions, substeps, autoreset, out, counter))
-        )
+        run, stepped = partial(run_steps, self.compiled_task), self.worlds if worlds is None else worlds
+        self._run(lambda slot: run(slot, stepped, actions, substeps, autoreset, out, counter))
         return out
+
+    def judge(
+        self, alternatives: ArrayLike | Sequence[Policy], *, horizon: int | None, gamma: float, solo: bool = False
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Check and judge actions by one step, or policies over a horizon; see `peek`, `roll`, `check_actions`."""
+        self.expect_reset()
+        if horizon is None:
+            actions = self.check_actions(alternatives, alternatives=True, solo=solo)  # type: ignore[arg-type]  # refuses policies
+            return self.peek(actions)
+        policies = as_policies(alternatives)
+        return self.roll([_for_one(policy) for policy in policies] if solo else policies, horizon=horizon, gamma=gamma)
 
     def peek(self, actions: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Judge checked actions (k, n, act): reward (k, n), cost (k, n), components (k, n, costs)."""
@@ -123,7 +129,7 @@ class WorldBatch:
         reward, cost = np.zeros((k, n)), np.zeros((k, n))
         components = np.zeros((k, n, len(self.cost_names)))
         counter = np.zeros(1, dtype=np.int64)
-        run = partial(run_peeks, self.plan)
+        run = partial(run_peeks, self.compiled_task)
         self.pool.run(lambda slot: run(slot, self.worlds, actions, SUBSTEPS, reward, components, cost, counter))
         return reward, cost, components
 
@@ -201,7 +207,7 @@ class WorldBatch:
             raise InputError(f"expected {self.num_envs} snapshots, actually: {len(snapshots)}")
         rows = [unpack_world(snapshot, self.worlds, self.mark) for snapshot in snapshots]
         for values in rows:
-            check_world(values, self.plan)
+            check_world(values, self.compiled_task)
         for row, values in enumerate(rows):
             arrays: tuple[NDArray[Any], ...] = self.worlds
             for array, value in zip(arrays, values, strict=True):
@@ -214,24 +220,21 @@ class WorldBatch:
     def blank_outcome(self) -> Outcome:
         """Return an empty outcome: zeros."""
         n, size = self.worlds.obs.shape
-
-        def flags() -> BoolArray:
-            return np.zeros(n, dtype=np.bool_)
-
+        goal_met, terminated, truncated, unstable = np.zeros((4, n), dtype=np.bool_)
         return Outcome(
             obs=np.zeros((n, size)),
             reward=np.zeros(n),
             cost=np.zeros(n),
             components=np.zeros((n, len(self.cost_names))),
-            goal_met=flags(),
-            terminated=flags(),
-            truncated=flags(),
-            unstable=flags(),
+            goal_met=goal_met,
+            terminated=terminated,
+            truncated=truncated,
+            unstable=unstable,
             final_obs=np.zeros((n, size)),
         )
 
-    def _expect_layouts(self, fits: list[bool]) -> None:
-        if not all(fits):
+    def _run(self, work: Callable[[PhysicsSlot], bool]) -> None:
+        if not all(self.pool.run(work)):
             raise InputError(
                 f"the objects do not fit: no layout was found inside extents={self.task.extents}; "
                 "use fewer objects, smaller keepouts or larger extents"

@@ -20,8 +20,6 @@ from blendctl.envs.tasks import Task
 from blendctl.envs.world import model_xml
 from blendctl.envs.world_state import WorldState
 
-__all__ = ["Camera"]
-
 ELEVATION = -52.0  # degrees, looking down
 AZIMUTH = 90.0  # degrees, looking along y
 FIELD_OF_VIEW = 40.0  # degrees

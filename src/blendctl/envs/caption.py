@@ -12,8 +12,6 @@ from blendctl.envs.glyphs import INK, Color
 from blendctl.envs.palette import kind_colors
 from blendctl.envs.tasks import Task
 
-__all__ = ["Caption"]
-
 PAPER: Color = (255, 255, 255)
 FAINT: Color = (110, 116, 125)
 ALARM: Color = (192, 64, 0)

@@ -11,49 +11,29 @@ from blendctl.envs.tasks import Task
 from blendctl.errors import InputError, did_you_mean
 from blendctl.user_code import is_python, load_object
 
-__all__ = ["NAMES", "find_task", "as_task", "add_task", "task_names", "open_task", "world_name", "world_label"]
-
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
-def _goal_objects(level: int, robot: str) -> tuple[float, tuple[Objects, ...]]:
-    if level == 0:
-        return 1.0, (Goal(),)
-    if level == 1:
-        return 1.5, (Goal(), Hazards(8), Vases(1, constrained=False))
-    return 2.0, (Goal(), Hazards(10), Vases(10))
-
-
-def _push_objects(level: int, robot: str) -> tuple[float, tuple[Objects, ...]]:
-    # Car is too light for the large box
-    box = PushBox() if robot == "Point" else PushBox(keepout=0.125, half=0.125, density=0.0005)
-    goal = Goal(keepout=0.4)
-    if level == 0:
-        return 1.0, (goal, box)
-    if level == 1:
-        return 1.5, (goal, Hazards(2, keepout=0.4, radius=0.3), Pillars(1, constrained=False), box)
-    return 2.0, (goal, Hazards(4, keepout=0.4, radius=0.3), Pillars(4), box)
-
-
-def _button_objects(level: int, robot: str) -> tuple[float, tuple[Objects, ...]]:
-    goal = Goal(keepout=0.4, radius=0.2, half_height=0.1)
-    if level == 0:
-        return 1.0, (Buttons(4, constrained=False), goal)
-    if level == 1:
-        return 1.5, (Buttons(4), goal, Hazards(4), Gremlins(4))
-    return 1.8, (Buttons(4), goal, Hazards(8), Gremlins(6))
-
-
-_MAKERS = {"Goal": _goal_objects, "Push": _push_objects, "Button": _button_objects}
-
-
 def _safety_gym() -> dict[str, Task]:
+    """Declare the tasks: two robots, three rewards, three levels."""
+    push_goal, button_goal = Goal(keepout=0.4), Goal(keepout=0.4, radius=0.2, half_height=0.1)
+    # Car is too light for the large box
+    boxes = {"Point": PushBox(), "Car": PushBox(keepout=0.125, half=0.125, density=0.0005)}
     tasks = {}
-    for robot in ("Point", "Car"):
-        for reward, objects_of in _MAKERS.items():
-            for level in (0, 1, 2):
-                extents, objects = objects_of(level, robot)
-                tasks[f"{robot}{reward}{level}"] = Task(robot, reward.lower(), extents, objects)
+    for robot, box in boxes.items():
+        worlds: dict[str, tuple[float, tuple[Objects, ...]]] = {
+            "Goal0": (1.0, (Goal(),)),
+            "Goal1": (1.5, (Goal(), Hazards(8), Vases(1, constrained=False))),
+            "Goal2": (2.0, (Goal(), Hazards(10), Vases(10))),
+            "Push0": (1.0, (push_goal, box)),
+            "Push1": (1.5, (push_goal, Hazards(2, keepout=0.4, radius=0.3), Pillars(1, constrained=False), box)),
+            "Push2": (2.0, (push_goal, Hazards(4, keepout=0.4, radius=0.3), Pillars(4), box)),
+            "Button0": (1.0, (Buttons(4, constrained=False), button_goal)),
+            "Button1": (1.5, (Buttons(4), button_goal, Hazards(4), Gremlins(4))),
+            "Button2": (1.8, (Buttons(4), button_goal, Hazards(8), Gremlins(6))),
+        }
+        for name, (extents, objects) in worlds.items():
+            tasks[f"{robot}{name}"] = Task(robot, name[:-1].lower(), extents, objects)
     return tasks
 
 

@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 
 from blendctl.envs.objects import COST_TYPES, Buttons, Goal, Objects, PushBox
 from blendctl.envs.robots import COMMON_SCALE
-from blendctl.envs.tasks import LIDAR_BINS, REWARDS, Task
+from blendctl.envs.tasks import REWARDS, Task
 from blendctl.envs.world import body_name, contact_kinds
 from blendctl.errors import InputError
-
-__all__ = ["CompiledTask", "compile_task", "SUBSTEPS", "LIDAR_BINS"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

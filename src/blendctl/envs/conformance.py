@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from blendctl.envs.batch import WorldBatch
 from blendctl.envs.catalog import find_task
-from blendctl.envs.compiled_task import LIDAR_BINS, SUBSTEPS, FloatArray
+from blendctl.envs.compiled_task import SUBSTEPS, FloatArray
 from blendctl.envs.kernels import Outcome
 from blendctl.envs.recordings import Recording
+from blendctl.envs.tasks import LIDAR_BINS
 from blendctl.envs.world_state import RUNNING
 from blendctl.errors import FileFormatError
 
@@ -87,8 +88,7 @@ class Report:
                 wrong = self.loose.cost_mismatch + self.loose.goal_mismatch
                 if wrong > max(1, allowed * self.loose.steps):
                     problems.append(f"loose flags differ in {wrong} of {self.loose.steps} steps")
-            elif not getattr(getattr(self, layer), quantity) <= allowed:
-                value = getattr(getattr(self, layer), quantity)
+            elif not (value := getattr(getattr(self, layer), quantity)) <= allowed:
                 problems.append(f"{layer} {quantity} is {value:.3g}, allowed {allowed:g}")
         for layer in ("logic", "strict"):
             for quantity in ("cost_mismatch", "goal_mismatch"):
@@ -101,9 +101,7 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as plain numbers."""
-        values = asdict(self)
-        del values["name"]
-        return values
+        return {key: value for key, value in asdict(self).items() if key != "name"}
 
 
 def compare(recording: Recording) -> Report:
@@ -116,14 +114,7 @@ def compare(recording: Recording) -> Report:
         strict, loose = _compare_physics(recording, batch)
     finally:
         batch.close()
-    return Report(
-        name=recording.name,
-        layouts=int(recording["ep_seed"].shape[0]),
-        layout_mismatch=layout_mismatch,
-        logic=logic,
-        strict=strict,
-        loose=loose,
-    )
+    return Report(recording.name, len(recording["ep_seed"]), layout_mismatch, logic, strict, loose)
 
 
 def _expect_same_kind(recording: Recording, batch: WorldBatch) -> None:
@@ -157,7 +148,7 @@ def _layout_mismatch(recording: Recording) -> int:
         batch.seed(row, int(seed))
     batch.reset(np.ones(len(seeds), dtype=np.bool_))
     batch.close()
-    worlds, goal = batch.worlds, batch.plan.goal
+    worlds, goal = batch.worlds, batch.compiled_task.goal
     sampled = worlds.xy.copy()
     sampled[:, goal] = worlds.sampled_goal
     same = (
@@ -176,7 +167,7 @@ def _set_worlds(recording: Recording, batch: WorldBatch, rows: NDArray[np.int64]
     worlds.warmstart[:] = recording["row_qacc_warmstart"][rows]
     worlds.time[:] = recording["row_time"][rows]
     worlds.xy[:] = recording["ep_layout_xy"][episode]
-    worlds.xy[:, batch.plan.goal] = recording["row_goal_pos"][before, :2]
+    worlds.xy[:, batch.compiled_task.goal] = recording["row_goal_pos"][before, :2]
     worlds.rot[:] = recording["ep_layout_rot"][episode]
     worlds.last[:] = 0.0
     if "row_last_box_goal" in recording.arrays:
@@ -208,7 +199,7 @@ def _wrong_goals(recording: Recording, batch: WorldBatch, out: Outcome) -> BoolA
     """Return in which steps (steps,) goal flag, next goal, its button or the timer differs from the recording."""
     after = recording.before + 1
     goal: BoolArray = out.goal_met != recording["step_goal_met"]
-    goal |= (batch.worlds.xy[:, batch.plan.goal] != recording["row_goal_pos"][after, :2]).any(axis=1)
+    goal |= (batch.worlds.xy[:, batch.compiled_task.goal] != recording["row_goal_pos"][after, :2]).any(axis=1)
     if "row_goal_button" in recording.arrays:
         goal |= batch.worlds.button != recording["row_goal_button"][after]
         goal |= batch.worlds.timer != recording["row_button_timer"][after]
@@ -221,7 +212,7 @@ def _compare_logic(recording: Recording, batch: WorldBatch) -> Logic:
     out = batch.step(recording["step_action"], substeps=0)
     cost = _wrong_costs(recording, batch, out) | (out.cost != recording["step_cost"])
     goal = _wrong_goals(recording, batch, out)
-    sensors = batch.plan.obs_size - LIDAR_BINS * batch.plan.sights.shape[0]
+    sensors = batch.compiled_task.obs_size - LIDAR_BINS * batch.compiled_task.sights.shape[0]
     lidar = _observation_error(recording, out)[:, sensors:]
     return Logic(
         steps=recording.steps,
@@ -245,12 +236,12 @@ def _compare_physics(recording: Recording, batch: WorldBatch) -> tuple[Physics, 
     def summary(steps: BoolArray) -> Physics:
         return Physics(
             steps=int(steps.sum()),
-            qpos_max=_largest(qpos[steps]),
-            qvel_max=_largest(qvel[steps]),
+            qpos_max=float(qpos[steps].max(initial=0.0)),
+            qvel_max=float(qvel[steps].max(initial=0.0)),
             qpos_p99=_p99(qpos[steps]),
-            obs_max=_largest(obs[steps]),
+            obs_max=float(obs[steps].max(initial=0.0)),
             obs_p99=_p99(obs[steps]),
-            reward_max=_largest(reward[steps]),
+            reward_max=float(reward[steps].max(initial=0.0)),
             reward_p99=_p99(reward[steps]),
             cost_mismatch=int(cost[steps].sum()),
             goal_mismatch=int(goal[steps].sum()),
@@ -263,10 +254,6 @@ def _observation_error(recording: Recording, out: Outcome) -> FloatArray:
     """Difference (steps, obs) from the recorded observations, which were rounded to single precision."""
     recorded = recording["row_obs"][recording.before + 1].astype(np.float64)
     return np.abs(out.obs.astype(np.float32).astype(np.float64) - recorded)
-
-
-def _largest(values: FloatArray) -> float:
-    return float(values.max()) if values.size else 0.0
 
 
 def _p99(values: FloatArray) -> float:

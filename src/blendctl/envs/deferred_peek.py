@@ -6,7 +6,6 @@ states have come together they are stepped in one compiled loop, beside the worl
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,12 +16,11 @@ from blendctl.envs.batch import name_costs
 from blendctl.envs.compiled_task import SUBSTEPS, FloatArray
 from blendctl.envs.kernels import run_peeks
 from blendctl.envs.physics import make_slot
+from blendctl.envs.thread_pool import available_cores
 from blendctl.envs.world_state import WorldState, empty_worlds
 
 if TYPE_CHECKING:
     from blendctl.envs.single import SingleWorld
-
-__all__ = ["DeferredPeeks", "PeekResult", "keep"]
 
 
 class PeekResult(NamedTuple):
@@ -38,15 +36,15 @@ class DeferredPeeks:
 
     def __init__(self, world: SingleWorld, *, size: int = 32) -> None:
         batch = world.batch
-        self.task, self.plan, self.size = batch.task, batch.plan, size
+        self.task, self.compiled_task, self.size = batch.task, batch.compiled_task, size
         self.added = 0  # since the last `start`
         self._source = batch.worlds
         self._slot, self._memory = make_slot(batch.model)
         # Two sets: one fills while the other is judged.
-        self._kept = [empty_worlds(batch.plan, batch.model, size) for _ in range(2)]
+        self._kept = [empty_worlds(batch.compiled_task, batch.model, size) for _ in range(2)]
         self._actions = [np.zeros((1, size, batch.act_size)) for _ in range(2)]
         self._filling = 0
-        self._helper = ThreadPoolExecutor(1, "blendctl-later") if _cores() > 1 else None
+        self._helper = ThreadPoolExecutor(1, "blendctl-later") if available_cores() > 1 else None
 
     @property
     def full(self) -> bool:
@@ -87,9 +85,8 @@ class DeferredPeeks:
         counter = np.zeros(1, dtype=np.int64)
         some = WorldState._make(array[:n] for array in kept)
         # As the loop is compiled for the worlds' own peeks: contiguous arrays.
-        run_peeks(
-            self.plan, self._slot, some, np.ascontiguousarray(actions[:, :n]), SUBSTEPS, reward, parts, cost, counter
-        )  # fmt: skip
+        judged = np.ascontiguousarray(actions[:, :n])
+        run_peeks(self.compiled_task, self._slot, some, judged, SUBSTEPS, reward, parts, cost, counter)
         return PeekResult(reward[0], cost[0], name_costs(self.task, parts[0]))
 
 
@@ -106,7 +103,3 @@ def keep(worlds: WorldState, w: int, kept: WorldState, slot: int) -> None:
     kept.button[slot] = worlds.button[w]
     kept.timer[slot] = worlds.timer[w]
     kept.phase[slot] = worlds.phase[w]
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

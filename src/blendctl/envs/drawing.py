@@ -16,8 +16,6 @@ from blendctl.compiled import compiled
 from blendctl.envs.compiled_task import FloatArray
 from blendctl.envs.glyphs import Color, Point2
 
-__all__ = ["Drawing", "Picture", "Canvas", "develop"]
-
 Picture: TypeAlias = NDArray[np.uint8]  # (height, width, 3)
 Canvas: TypeAlias = NDArray[np.float32]  # (height, width, 3), 0 to 255
 

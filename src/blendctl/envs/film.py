@@ -6,15 +6,12 @@ import importlib
 import os
 from abc import ABC, abstractmethod
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Self
 
 from PIL import Image
 
 from blendctl.envs.drawing import Picture
 from blendctl.errors import InputError, MissingExtraError, StateError, did_you_mean
-
-__all__ = ["Film", "open_film", "FORMATS"]
 
 FORMATS = (".gif", ".mp4")
 GIF_COLORS = 192  # the drawings have few colours and their blends; more make a larger file, not a better one
@@ -23,19 +20,36 @@ GIF_TICK = 0.01  # s, what a GIF counts time in
 PALETTE_FROM = 16  # first pictures, which show nearly everything that will come
 
 
-class Film(Protocol):
-    """What takes pictures, all of one size."""
+class Film(ABC):
+    """A film that takes pictures of one size; a `with` block completes it, or removes it after an error."""
 
-    frames: int  # taken so far
+    def __init__(self, path: Path) -> None:
+        self.frames = 0  # taken so far
+        self._path = path
+        self._part = path.with_name(f".{path.stem}.part{path.suffix}")
+        path.parent.mkdir(parents=True, exist_ok=True)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        complete = kind is None and self.frames > 0
+        try:
+            self._close(complete=complete)
+            if complete:
+                os.replace(self._part, self._path)
+            elif kind is None:
+                raise StateError("a film needs at least one picture")
+        finally:
+            self._part.unlink(missing_ok=True)
+
+    @abstractmethod
     def add(self, picture: Picture) -> None:
         """Append a picture (height, width, 3)."""
 
-    def __enter__(self) -> Film: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    @abstractmethod
+    def _close(self, *, complete: bool) -> None:
+        """Let go of the file that was begun, which is kept only if it is complete."""
 
 
 def open_film(path: str | Path, *, fps: float) -> Film:
@@ -49,40 +63,7 @@ def open_film(path: str | Path, *, fps: float) -> Film:
     return _Gif(target, fps) if target.suffix.lower() == ".gif" else _Mp4(target, fps)
 
 
-class _Film(ABC):
-    def __init__(self, path: Path) -> None:
-        self.frames = 0
-        self._path = path
-        self._part = path.with_name(f".{path.stem}.part{path.suffix}")
-        path.parent.mkdir(parents=True, exist_ok=True)
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            if kind is None:
-                if not self.frames:
-                    raise StateError("a film needs at least one picture")
-                self._finish()
-                os.replace(self._part, self._path)
-            else:
-                self._abandon()
-        finally:
-            self._part.unlink(missing_ok=True)
-
-    @abstractmethod
-    def _finish(self) -> None:
-        """Complete the file that was begun."""
-
-    @abstractmethod
-    def _abandon(self) -> None:
-        """Let go of what was begun."""
-
-
-class _Gif(_Film):
+class _Gif(Film):
     def __init__(self, path: Path, fps: float) -> None:
         super().__init__(path)
         self._duration = max(2 * GIF_TICK, round(1.0 / fps / GIF_TICK) * GIF_TICK)  # viewers slow down what is faster
@@ -91,7 +72,6 @@ class _Gif(_Film):
         self._pictures: list[Image.Image] = []
 
     def add(self, picture: Picture) -> None:
-        """Append a picture."""
         if self.frames == GIF_FRAMES:
             raise InputError(f"a GIF holds at most {GIF_FRAMES} pictures here; write an .mp4, or fewer steps")
         self._waiting.append(Image.fromarray(picture))
@@ -105,24 +85,15 @@ class _Gif(_Film):
         self._pictures += [p.quantize(palette=palette, dither=Image.Dither.NONE) for p in self._waiting]
         self._waiting.clear()
 
-    def _finish(self) -> None:
-        self._quantize()
-        first, *others = self._pictures
-        first.save(
-            self._part,
-            format="GIF",
-            save_all=True,
-            append_images=others,
-            duration=round(1000 * self._duration),
-            loop=0,
-            optimize=True,
-        )
-
-    def _abandon(self) -> None:
-        self._pictures.clear()
+    def _close(self, *, complete: bool) -> None:
+        if complete:
+            self._quantize()
+            first, *others = self._pictures
+            options = {"duration": round(1000 * self._duration), "loop": 0, "optimize": True}
+            first.save(self._part, format="GIF", save_all=True, append_images=others, **options)
 
 
-class _Mp4(_Film):
+class _Mp4(Film):
     def __init__(self, path: Path, fps: float) -> None:
         super().__init__(path)
         try:
@@ -133,7 +104,6 @@ class _Mp4(_Film):
         self._writer: Any = None
 
     def add(self, picture: Picture) -> None:
-        """Append a picture."""
         height, width = (size - size % 2 for size in picture.shape[:2])  # the codec wants even sizes
         if self._writer is None:
             self._writer = self._ffmpeg.write_frames(
@@ -143,10 +113,7 @@ class _Mp4(_Film):
         self._writer.send(picture[:height, :width].tobytes())
         self.frames += 1
 
-    def _finish(self) -> None:
-        self._writer.close()
-
-    def _abandon(self) -> None:
+    def _close(self, *, complete: bool) -> None:
         if self._writer is not None:
             self._writer.close()
 

@@ -15,8 +15,6 @@ from typing import Any
 
 from blendctl.errors import StateError
 
-__all__ = ["find_backend", "open_context", "explain_missing"]
-
 _ON = {"Linux": ("egl", "osmesa"), "Darwin": ("cgl", "glfw"), "Windows": ("glfw",)}
 _OFF = ("disable", "disabled", "off", "false", "0")
 _KNOWN = ("egl", "osmesa", "glfw", "cgl")

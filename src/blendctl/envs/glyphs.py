@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, TypeAlias
 
-__all__ = ["Shape", "Glyph", "Color", "Point2", "glyph_json", "mix"]
-
 Color: TypeAlias = tuple[int, int, int]  # red, green, blue, 0 to 255
 Point2: TypeAlias = tuple[float, float]  # x to the right (a robot's: forward), y up (a robot's: left)
 

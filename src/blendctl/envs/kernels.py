@@ -19,8 +19,6 @@ from blendctl.envs.physics import PhysicsSlot, advance
 from blendctl.envs.reward_cost import BUTTON_REST, REWARD_LIMIT, count_costs, goal_met, measure, observe, rate
 from blendctl.envs.world_state import ENDED, RUNNING, UNBORN, WorldState
 
-__all__ = ["Outcome", "load_world", "step_world", "run_resets", "run_steps", "run_peeks"]
-
 BoolArray = NDArray[np.bool_]
 
 NEXT_STEP, SAME_STEP, DISABLED = range(3)  # what happens after an episode's end

@@ -10,8 +10,6 @@ from blendctl.compiled import compiled
 from blendctl.envs.compiled_task import BUTTON, CompiledTask, FloatArray
 from blendctl.envs.mersenne import Position, Words, draw_below, draw_double
 
-__all__ = ["sample_layout", "draw_goal", "MAX_LAYOUTS"]
-
 DRAWS_PER_OBJECT = 100
 MAX_LAYOUTS = 10_000
 DRAWS_PER_GOAL = 10_000

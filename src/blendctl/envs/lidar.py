@@ -7,9 +7,8 @@ import math
 import numpy as np
 
 from blendctl.compiled import compiled
-from blendctl.envs.compiled_task import LIDAR_BINS, FloatArray
-
-__all__ = ["see", "LIDAR_RANGE"]
+from blendctl.envs.compiled_task import FloatArray
+from blendctl.envs.tasks import LIDAR_BINS
 
 LIDAR_RANGE = 3.0  # m
 _BIN = 2.0 * np.pi / LIDAR_BINS

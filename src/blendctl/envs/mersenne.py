@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from blendctl.compiled import compiled
 
-__all__ = ["STATE_WORDS", "seed_generator", "draw_word", "draw_double", "draw_below"]
-
 STATE_WORDS = 624
 _SHIFT = 397
 

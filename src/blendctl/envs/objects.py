@@ -27,8 +27,6 @@ from blendctl.envs.glyphs import (
 )
 from blendctl.errors import InputError
 
-__all__ = ["Objects", "Goal", "Hazards", "Pillars", "Buttons", "Vases", "PushBox", "Gremlins", "KINDS", "COST_TYPES"]
-
 MOTIONS = ("fixed", "sliding", "circling")  # in the order of the lidars
 COST_TYPES = ("inside", "contact", "velocity", "wrong_button")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -200,7 +198,6 @@ class Pillars(Objects):
     )
 
     def geoms(self) -> str:
-        """Return a cylinder."""
         return f'<geom type="cylinder" size="{self.radius!r} {self.height!r}"/>'
 
 
@@ -223,7 +220,6 @@ class Buttons(Objects):
     )
 
     def geoms(self) -> str:
-        """Return a sphere."""
         return f'<geom type="sphere" size="{self.radius!r}"/>'
 
 
@@ -253,7 +249,6 @@ class Vases(Objects):
         return self.half - 4e-5
 
     def geoms(self) -> str:
-        """Return a box."""
         return box_geom(self.half, self.half, self.density)
 
 
@@ -294,7 +289,6 @@ class PushBox(Objects):
         return 1.5 * self.half
 
     def geoms(self) -> str:
-        """Return the cube and its four columns."""
         half = self.half
         columns = (box_geom(half / 2, half, self.density, pos=f"{x * half!r} {y * half!r} 0") for x, y in _CORNERS)
         return box_geom(half, half, self.density) + "".join(columns)
@@ -324,7 +318,6 @@ class Gremlins(Objects):
     )
 
     def geoms(self) -> str:
-        """Return a box."""
         return box_geom(self.half, self.half, self.density)
 
 

@@ -7,8 +7,6 @@ from itertools import cycle
 from blendctl.envs.glyphs import ORANGE, PURPLE, SKY, SLATE, VERMILION, YELLOW, Color
 from blendctl.envs.tasks import Task
 
-__all__ = ["kind_colors"]
-
 _SPARE = (PURPLE, ORANGE, SKY, YELLOW, VERMILION, SLATE)
 
 

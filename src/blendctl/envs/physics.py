@@ -32,8 +32,6 @@ from numba.core import types
 from blendctl.compiled import compiled
 from blendctl.envs.compiled_task import CompiledTask, FloatArray
 
-__all__ = ["PhysicsSlot", "make_slot", "advance"]
-
 
 def _load_library() -> None:
     """Make MuJoCo's C functions known to compiled code; the bindings have loaded the same file already."""

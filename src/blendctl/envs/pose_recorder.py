@@ -19,8 +19,6 @@ from blendctl.envs import SingleWorld
 from blendctl.envs.scene_spec import Item, describe_world, items_of
 from blendctl.table_parts import list_parts, write_part
 
-__all__ = ["PoseRecorder", "PoseRows", "TRACK_FORMAT", "TRACK_VERSION"]
-
 TRACK_FORMAT = "blendctl-track"
 TRACK_VERSION = 2
 GROUP = 512  # steps per file
@@ -73,7 +71,7 @@ class PoseRecorder(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._items: list[Item] = []
         poses = 0
         if self._world is not None:
-            task, plan = self._world.task, self._world.batch.plan
+            task, plan = self._world.task, self._world.batch.compiled_task
             self.scenery, self._items = describe_world(task, plan), items_of(task, plan)
             self._goal = plan.goal
             poses = self._world.batch.worlds.qpos.shape[1] + 3 + 9 + 2 + 1

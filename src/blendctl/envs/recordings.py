@@ -20,31 +20,11 @@ __all__ = ["Recording", "find_recordings", "load_recording"]
 _HARD_PAIRS = 4 | 8 | 16 | 32  # sphere-cylinder, cylinder-box, cylinder-cylinder, box-box
 
 _NEEDED = [
-    "row_qpos",
-    "row_qvel",
-    "row_qacc_warmstart",
-    "row_time",
-    "row_goal_pos",
-    "row_obs",
-    "row_last_dist_goal",
-    "row_ep_step",
-    "step_row",
-    "step_episode",
-    "step_action",
-    "step_reward",
-    "step_cost",
-    "step_cost_components",
-    "step_goal_met",
-    "step_pairs_agent",
-    "step_pairs_other",
-    "goal_met_step",
-    "goal_met_rng_key",
-    "goal_met_rng_pos",
-    "ep_seed",
-    "ep_layout_xy",
-    "ep_layout_rot",
-    "ep_body_pos",
-]
+    "row_qpos", "row_qvel", "row_qacc_warmstart", "row_time", "row_goal_pos", "row_obs", "row_last_dist_goal",
+    "row_ep_step", "step_row", "step_episode", "step_action", "step_reward", "step_cost", "step_cost_components",
+    "step_goal_met", "step_pairs_agent", "step_pairs_other", "goal_met_step", "goal_met_rng_key", "goal_met_rng_pos",
+    "ep_seed", "ep_layout_xy", "ep_layout_rot", "ep_body_pos",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,6 @@ import gymnasium
 from blendctl.envs.catalog import NAMES, add_task
 from blendctl.envs.tasks import Task
 
-__all__ = ["register_worlds", "register_task", "world_id"]
-
 
 def world_id(name: str) -> str:
     """Write a world's Gymnasium id.

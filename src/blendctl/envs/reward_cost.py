@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 from blendctl.compiled import compiled
-from blendctl.envs.compiled_task import CONTACT, GOAL, INSIDE, LIDAR_BINS, MOVING, PUSH, CompiledTask, FloatArray
+from blendctl.envs.compiled_task import CONTACT, GOAL, INSIDE, MOVING, PUSH, CompiledTask, FloatArray
 from blendctl.envs.lidar import see
 from blendctl.envs.physics import PhysicsSlot
-
-__all__ = ["measure", "rate", "count_costs", "goal_met", "observe", "BUTTON_REST", "MOVING_SPEED"]
+from blendctl.envs.tasks import LIDAR_BINS
 
 BUTTON_REST = 10  # steps after a press during which buttons cost nothing and are dark
 MOVING_SPEED = 1e-4  # m/s, below it a vase is at rest

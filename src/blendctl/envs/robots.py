@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from blendctl.envs.glyphs import BLUE, Color, Glyph, Shape, box, disc, shadow
 from blendctl.errors import InputError
 
-__all__ = ["Robot", "Steering", "ROBOTS", "add_robot"]
-
 # Gains that scale each reading to about 1: accelerometer, velocimeter, gyro, magnetometer (3 each) ...
 COMMON_SCALE = (0.1,) * 3 + (1.0,) * 3 + (0.3,) * 3 + (2.0,) * 3
 # ... then for a robot on a ball its angular velocity (3) and rotation matrix (9)

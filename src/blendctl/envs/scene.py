@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from blendctl.envs.compiled_task import BUTTON, CompiledTask, FloatArray
+from blendctl.envs.batch import WorldBatch
+from blendctl.envs.compiled_task import BUTTON, FloatArray
 from blendctl.envs.objects import Objects
 from blendctl.envs.tasks import LIDAR_BINS, Task
-from blendctl.envs.world_state import WorldState
-
-__all__ = ["Scene", "Body", "read_scene"]
 
 
 @dataclass(frozen=True)
@@ -46,8 +44,10 @@ class Scene:
     steps: int  # since the episode began
 
 
-def read_scene(task: Task, plan: CompiledTask, worlds: WorldState, row: int) -> Scene:
-    """Read one world's scene."""
+def read_scene(batch: WorldBatch, row: int) -> Scene:
+    """Read one world's scene; raise if it was never reset."""
+    batch.expect_reset()
+    task, plan, worlds = batch.task, batch.compiled_task, batch.worlds
     qpos, bodies, item = worlds.qpos[row], [], 0
     for kind in task.objects:
         for index in range(kind.count):

@@ -11,8 +11,6 @@ from blendctl.envs.objects import Buttons, Goal
 from blendctl.envs.palette import kind_colors
 from blendctl.envs.tasks import Task
 
-__all__ = ["Item", "describe_world", "items_of"]
-
 
 @dataclass(frozen=True)
 class Item:

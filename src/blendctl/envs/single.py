@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import ArrayLike
 
-from blendctl.envs.batch import Policy, WorldBatch, as_policies, check_seed, name_costs
+from blendctl.envs.batch import Policy, WorldBatch, check_seed, name_costs
 from blendctl.envs.catalog import as_task
 from blendctl.envs.compiled_task import FloatArray
 from blendctl.envs.drawing import Picture
@@ -18,8 +18,6 @@ from blendctl.envs.spaces import action_space, observation_space
 from blendctl.envs.tasks import Task
 from blendctl.envs.view import RenderMetadata, View, Window
 from blendctl.envs.world_state import UNBORN
-
-__all__ = ["SingleWorld"]
 
 
 class SingleWorld(gymnasium.Env[FloatArray, FloatArray]):
@@ -48,7 +46,7 @@ class SingleWorld(gymnasium.Env[FloatArray, FloatArray]):
         self.window = None if render_mode is None else Window(render_mode, self.task, view=view)
         self.batch = WorldBatch(self.task, 1, threads=1, max_steps=max_episode_steps)
         self.render_mode = render_mode
-        self.observation_space = observation_space(self.batch.plan)
+        self.observation_space = observation_space(self.batch.compiled_task)
         self.action_space = action_space(self.batch.act_size)
 
     def reset(
@@ -97,13 +95,7 @@ class SingleWorld(gymnasium.Env[FloatArray, FloatArray]):
         observation (obs,) to an action (2,)), whose rewards and costs are summed with discount `gamma`
         over so many steps or to the end of the episode. `components=True` adds the costs by name.
         """
-        self.batch.expect_reset()
-        if horizon is None:
-            checked = self.batch.check_actions(alternatives, alternatives=True, solo=True)  # type: ignore[arg-type]  # refuses policies
-            outcome = self.batch.peek(checked)
-        else:
-            rowwise = [_for_one(policy) for policy in as_policies(alternatives)]
-            outcome = self.batch.roll(rowwise, horizon=horizon, gamma=gamma)
+        outcome = self.batch.judge(alternatives, horizon=horizon, gamma=gamma, solo=True)
         reward, cost, parts = (values[:, 0] for values in outcome)
         return (reward, cost, name_costs(self.task, parts)) if components else (reward, cost)
 
@@ -117,23 +109,17 @@ class SingleWorld(gymnasium.Env[FloatArray, FloatArray]):
 
     def scene(self) -> Scene:
         """Return the poses of the robot and every object."""
-        self.batch.expect_reset()
-        return read_scene(self.task, self.batch.plan, self.batch.worlds, 0)
+        return read_scene(self.batch, 0)
 
     def render(self) -> Picture | None:
         """Draw the world as (height, width, 3) bytes of red, green, blue; None without a render mode."""
         if self.window is None:
             gymnasium.logger.warn('this world has no render mode; make it with render_mode="topdown"')
             return None
-        self.batch.expect_reset()
-        return self.window.picture(self.batch.plan, self.batch.worlds, row=0)
+        return self.window.picture(self.batch, 0)
 
     def close(self) -> None:
         """Release the world; closing twice is allowed."""
         self.batch.close()
         if self.window is not None:
             self.window.close()
-
-
-def _for_one(policy: Policy) -> Policy:
-    return lambda observations: np.asarray(policy(observations[0]))[None]

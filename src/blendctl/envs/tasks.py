@@ -13,8 +13,6 @@ from blendctl.envs.objects import MOTIONS, Buttons, Goal, Objects, PushBox, chec
 from blendctl.envs.robots import ROBOTS, Robot
 from blendctl.errors import InputError, did_you_mean
 
-__all__ = ["Task", "REWARDS"]
-
 REWARDS = ("goal", "push", "button")
 LIDAR_BINS = 16
 

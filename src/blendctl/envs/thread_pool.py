@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -10,9 +11,12 @@ import mujoco
 
 from blendctl.envs.physics import PhysicsSlot, make_slot
 
-__all__ = ["ThreadPool"]
-
 T = TypeVar("T")
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class ThreadPool:

@@ -15,8 +15,6 @@ from blendctl.envs.palette import kind_colors
 from blendctl.envs.scene import Scene
 from blendctl.envs.tasks import Task
 
-__all__ = ["TopDown"]
-
 MARGIN = 0.3  # m, kept free around the square and around the robot
 WIDEST = 2.0  # how far the view zooms out after a robot that leaves, before it follows
 GRID = 0.5  # m

@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike
 
-from blendctl.envs.batch import Policy, WorldBatch, as_policies, check_seed, name_costs
+from blendctl.envs.batch import Policy, WorldBatch, check_seed, name_costs
 from blendctl.envs.catalog import as_task
 from blendctl.envs.compiled_task import FloatArray
 from blendctl.envs.drawing import Picture
@@ -22,8 +22,6 @@ from blendctl.envs.tasks import Task
 from blendctl.envs.view import RENDER_MODES, View, Window, frames_per_second
 from blendctl.envs.world_state import ENDED, UNBORN
 from blendctl.errors import InputError, did_you_mean
-
-__all__ = ["VectorWorld"]
 
 Infos: TypeAlias = dict[str, Any]
 
@@ -57,9 +55,9 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
         self.metadata = {
             "autoreset_mode": self.autoreset_mode,
             "render_modes": list(RENDER_MODES),
-            "render_fps": frames_per_second(self.batch.plan),
+            "render_fps": frames_per_second(self.batch.compiled_task),
         }
-        self.single_observation_space = observation_space(self.batch.plan)
+        self.single_observation_space = observation_space(self.batch.compiled_task)
         self.single_action_space = action_space(self.batch.act_size)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -123,13 +121,7 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
         over so many steps or to the end of the episode. `components=True` adds the costs by name.
         A world whose episode is over yields 0.
         """
-        self.batch.expect_reset()
-        if horizon is None:
-            checked = self.batch.check_actions(alternatives, alternatives=True)  # type: ignore[arg-type]  # refuses policies
-            outcome = self.batch.peek(checked)
-        else:
-            outcome = self.batch.roll(as_policies(alternatives), horizon=horizon, gamma=gamma)
-        reward, cost, parts = outcome
+        reward, cost, parts = self.batch.judge(alternatives, horizon=horizon, gamma=gamma)
         return (reward, cost, name_costs(self.task, parts)) if components else (reward, cost)
 
     def snapshot(self) -> list[bytes]:
@@ -142,19 +134,16 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
 
     def scene(self, row: int = 0) -> Scene:
         """Return the poses in one world."""
-        self.batch.expect_reset()
         if not 0 <= row < self.num_envs:
             raise InputError(f"expected a world from 0 to {self.num_envs - 1}, actually: {row}")
-        return read_scene(self.task, self.batch.plan, self.batch.worlds, row)
+        return read_scene(self.batch, row)
 
     def render(self) -> tuple[Picture, ...] | None:
         """Draw every world as (height, width, 3) bytes of red, green, blue; None without a render mode."""
         if self.window is None:
             gymnasium.logger.warn('these worlds have no render mode; make them with render_mode="topdown"')
             return None
-        self.batch.expect_reset()
-        rows = range(self.num_envs)
-        return tuple(self.window.picture(self.batch.plan, self.batch.worlds, row=row) for row in rows)
+        return tuple(self.window.picture(self.batch, row) for row in range(self.num_envs))
 
     def close_extras(self, **kwargs: Any) -> None:
         """Stop the threads and free what OpenGL holds."""
@@ -203,9 +192,8 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
 
 
 def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
-    if isinstance(mode, AutoresetMode):
-        return mode
-    known = {m.value: m for m in AutoresetMode}
-    if mode not in known:
-        raise InputError(f'there is no autoreset mode "{mode}"; {did_you_mean(str(mode), known)}')
-    return known[mode]
+    try:
+        return AutoresetMode(mode)
+    except ValueError:
+        known = [known.value for known in AutoresetMode]
+        raise InputError(f'there is no autoreset mode "{mode}"; {did_you_mean(str(mode), known)}') from None

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from blendctl.envs.batch import WorldBatch
 from blendctl.envs.compiled_task import SUBSTEPS, CompiledTask
 from blendctl.envs.drawing import Picture
 from blendctl.envs.gl import explain_missing, find_backend
@@ -14,13 +15,10 @@ from blendctl.envs.glyphs import Point2
 from blendctl.envs.scene import read_scene
 from blendctl.envs.tasks import Task
 from blendctl.envs.topdown import TopDown
-from blendctl.envs.world_state import WorldState
 from blendctl.errors import InputError, StateError, did_you_mean
 
 if TYPE_CHECKING:
     from blendctl.envs.camera import Camera
-
-__all__ = ["View", "Window", "RENDER_MODES", "RenderMetadata", "frames_per_second"]
 
 RENDER_MODES = ("topdown", "rgb_array")
 SMALLEST, LARGEST = 16, 4096  # pixels
@@ -57,15 +55,15 @@ class Window:
         self._camera: Camera | None = None
         self._trails: dict[int, tuple[int, deque[Point2]]] = {}  # row -> steps at the last picture, places
 
-    def picture(self, plan: CompiledTask, worlds: WorldState, *, row: int) -> Picture:
+    def picture(self, batch: WorldBatch, row: int) -> Picture:
         """Draw one world as (height, width, 3) bytes of red, green, blue."""
-        scene, view = read_scene(self.task, plan, worlds, row), self.view
+        scene, view = read_scene(batch, row), self.view
         if self.mode == "rgb_array":
             if self._camera is None:
                 from blendctl.envs.camera import Camera
 
                 self._camera = Camera(self.task, width=view.width, height=view.height)
-            return self._camera.draw(plan, worlds, row=row, scene=scene)
+            return self._camera.draw(batch.compiled_task, batch.worlds, row=row, scene=scene)
         if self._topdown is None:
             self._topdown = TopDown(self.task, width=view.width, height=view.height, lidar=view.lidar)
         return self._topdown.draw(scene, trail=self._trail(row, scene.steps, (scene.x, scene.y)))
@@ -98,7 +96,7 @@ class RenderMetadata:
         if env is None:
             return {"render_modes": list(RENDER_MODES)}
         works = [mode for mode in RENDER_MODES if mode != "rgb_array" or find_backend() is not None]
-        return {"render_modes": works, "render_fps": frames_per_second(env.batch.plan)}
+        return {"render_modes": works, "render_fps": frames_per_second(env.batch.compiled_task)}
 
 
 def frames_per_second(plan: CompiledTask) -> int:

@@ -19,8 +19,6 @@ import mujoco
 from blendctl.envs.objects import Buttons, Objects
 from blendctl.envs.tasks import Task
 
-__all__ = ["build_model", "contact_kinds", "body_name"]
-
 
 def body_name(kind: Objects, index: int) -> str:
     """Name of an object's body in the model."""

@@ -16,8 +16,6 @@ from blendctl.envs.mersenne import STATE_WORDS, Words
 from blendctl.envs.tasks import Task
 from blendctl.errors import FileFormatError, InputError
 
-__all__ = ["WorldState", "empty_worlds", "copy_worlds", "fingerprint", "pack_world", "unpack_world", "check_world"]
-
 RUNNING, ENDED, UNBORN = range(3)  # phase of an episode
 
 _MAGIC = b"BLWORLD\x01"  # the last byte is the version of the format

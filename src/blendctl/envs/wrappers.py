@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike
 
 from blendctl.envs.compiled_task import FloatArray
 
-__all__ = ["CostInStep"]
-
 
 class CostInStep(gymnasium.Wrapper[FloatArray, FloatArray, FloatArray, FloatArray]):
     """Make `step` return (observation, reward, cost, terminated, truncated, info).

@@ -12,8 +12,6 @@ from blendctl.reports.page_data import Card, Color, Headline, Provenance, Table,
 from blendctl.reports.page_warnings import blend_warnings
 from blendctl.reports.replay import moments, replay
 
-__all__ = ["BLEND_PAGE"]
-
 NOTE = (
     "Means per episode with 95% confidence intervals. Average loss: true maximal loss per stage, in scaled units. "
     "Its bound: the average loss cannot exceed it."

@@ -12,8 +12,6 @@ from blendctl.reports.run_data import FloatArray, PoseTable, StageTable, read_po
 from blendctl.reports.run_dir import RunDir
 from blendctl.statistics import mean_interval
 
-__all__ = ["BlendRun", "read_blend_run", "true_loss"]
-
 
 @dataclass(frozen=True)
 class BlendRun:

@@ -8,8 +8,6 @@ import numpy as np
 
 from blendctl.statistics import mean_interval
 
-__all__ = ["compare", "verdict_sentence"]
-
 NEAR = 0.1  # relative difference; means that differ by less, and not significantly, are called about the same
 
 

@@ -11,8 +11,6 @@ from blendctl.reports.reproduce_page import REPRODUCE_PAGE
 from blendctl.reports.reproduce_run import read_reproduce_run
 from blendctl.reports.run_dir import open_run_dir
 
-__all__ = ["build_report"]
-
 REPLAYS = {"blend": 10, "reproduce": 3}  # episodes
 
 

@@ -11,8 +11,6 @@ from blendctl.reports.blend_run import BlendRun, true_loss
 from blendctl.reports.page_data import Chart, Color, Series
 from blendctl.reports.run_data import FloatArray, StageTable
 
-__all__ = ["blend_charts", "loss_chart", "series", "share_chart", "theta_chart", "thin"]
-
 POINTS = 300  # per series; a chart has no pixels for more
 BLOCKS = 60  # in the chart of shares
 

@@ -12,8 +12,6 @@ from importlib import resources
 from blendctl.reports.binary_columns import as_script_text
 from blendctl.reports.page import Page, R
 
-__all__ = ["page_html"]
-
 # each builds on the ones before it; the scripts of the sections follow, then main
 SCRIPTS = ("basics", "charts", "episodes", "player", "world", "panel", "timeline", "live")
 

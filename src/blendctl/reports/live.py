@@ -21,8 +21,6 @@ from blendctl.reports.live_rows import LiveRows
 from blendctl.reports.page import Page, Section
 from blendctl.reports.page_data import Headline, Replay
 
-__all__ = ["LiveView"]
-
 HOST = "127.0.0.1"
 EVERY = 0.1  # s between two messages
 KEEP_ALIVE = 5.0  # s without a message until a comment keeps the connection open

@@ -10,8 +10,6 @@ from blendctl.blender import Record
 from blendctl.envs.pose_recorder import PoseRows
 from blendctl.reports.replay import NOT_POSES
 
-__all__ = ["LiveRows"]
-
 
 class LiveRows:
     """Collect records of one run until the next message, by episode."""

@@ -9,8 +9,6 @@ from typing import Generic, Protocol, TypeVar
 
 from blendctl.reports.page_data import Headline, PageData, SectionData
 
-__all__ = ["Page", "Run", "Section"]
-
 
 class Run(Protocol):
     """What every page needs of a run; the functions of sections take a more specific one."""

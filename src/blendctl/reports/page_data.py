@@ -9,11 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = [
-    "Card", "Chart", "Color", "Episode", "Figure", "Headline", "Moment", "PageData", "Provenance", "Replay",
-    "SectionData", "Series", "Table", "TableRow",
-]  # fmt: skip
-
 Color = int | str  # number of an arm, or a colour variable of style.css: "blend", "ink", "faint", "cost", "c0" to "c7"
 Interval = tuple[float | None, float | None, float | None]  # mean, and the ends of its 95% confidence interval
 

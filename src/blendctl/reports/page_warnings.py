@@ -10,8 +10,6 @@ from blendctl.blender.record import SAFE_ACTION
 from blendctl.reports.blend_run import BlendRun
 from blendctl.reports.run_data import FloatArray, StageTable
 
-__all__ = ["blend_warnings", "explained_by_context", "explained_share", "few_episodes", "low_context", "too_long"]
-
 LOW = 0.3  # share of the variance; a context that explains less predicts little
 FEW = 5  # episodes; fewer have wide intervals
 

@@ -13,8 +13,6 @@ from blendctl.reports.page import Run
 from blendctl.reports.page_data import Episode, Moment, Replay
 from blendctl.reports.run_data import PoseTable, StageTable
 
-__all__ = ["ReplayedEpisode", "ReplayData", "RecordedRun", "episode_sums", "moments", "replay"]
-
 BITS = 12  # of the mantissa: four digits, as many as the page shows
 GAP = 10  # steps without cost that end a moment
 MOMENTS = 12

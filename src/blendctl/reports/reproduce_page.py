@@ -18,8 +18,6 @@ from blendctl.reports.page_warnings import few_episodes, low_context, too_long
 from blendctl.reports.replay import moments, replay
 from blendctl.reports.reproduce_run import ReproduceRun, Rows
 
-__all__ = ["REPRODUCE_PAGE"]
-
 COLORS: dict[str, Color] = {"performant": 0, "safe": 1, "random": "faint", "blended": "blend"}  # by role
 LARGEST_FIGURE = 3_000_000  # bytes; the page stays under 5 MB
 NOTE = (

@@ -17,8 +17,6 @@ from blendctl.reports.run_data import read_poses, read_stages
 from blendctl.reports.run_dir import RunDir
 from blendctl.table_parts import read_table
 
-__all__ = ["ReproduceRun", "Rows", "read_reproduce_run"]
-
 Rows = list[dict[str, Any]]
 
 

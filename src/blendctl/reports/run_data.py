@@ -18,8 +18,6 @@ from blendctl.table_parts import read_part
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["StageTable", "PoseTable", "read_stages", "read_poses"]
-
 FloatArray = NDArray[np.float64]
 
 

@@ -10,8 +10,6 @@ from typing import Any
 from blendctl.errors import FileFormatError, InputError
 from blendctl.table_parts import list_parts
 
-__all__ = ["RunDir", "open_run_dir"]
-
 
 @dataclass(frozen=True)
 class RunDir:

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_scatter", "figure_bytes"]
-
 # Families of methods: colour (Okabe and Ito's), marker, which distinguishes them in greyscale.
 _FAMILIES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "one controller": ("#000000", "s", ("performant", "safe")),

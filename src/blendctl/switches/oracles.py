@@ -42,7 +42,7 @@ class Rollouts:
             context.arms * samples * context.worlds.num_envs,
             threads=context.worlds.threads,
             autoreset_mode=AutoresetMode.DISABLED,
-            max_episode_steps=context.worlds.batch.plan.max_steps,
+            max_episode_steps=context.worlds.batch.compiled_task.max_steps,
         )
 
     def __call__(self, frame: StepInput) -> FloatArray:
