@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,20 +19,15 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 
 
-class _Style(NamedTuple):
-    colour: str  # Okabe and Ito's
-    line: tuple[int, tuple[float, ...]] | Literal["-"]  # distinguishes the roles in greyscale
-    marker: str
-    width: float
-
-
-_STYLES = {
-    "performant": _Style("#D55E00", (0, (5.0, 1.6)), "s", 1.3),
-    "safe": _Style("#0072B2", (0, (5.0, 1.4, 1.0, 1.4)), "D", 1.3),
-    "random": _Style("#767676", (0, (1.2, 1.3)), "x", 1.3),
-    "blended": _Style("#111111", "-", "o", 1.7),
+# Of each curve: Okabe and Ito's colours; dashes and markers distinguish the curves in greyscale.
+_STYLES: dict[str, dict[str, Any]] = {
+    "performant": {"color": "#D55E00", "ls": (0, (5.0, 1.6)), "marker": "s", "lw": 1.3},
+    "safe": {"color": "#0072B2", "ls": (0, (5.0, 1.4, 1.0, 1.4)), "marker": "D", "lw": 1.3},
+    "blended": {"color": "#111111", "ls": "-", "marker": "o", "lw": 1.7},
+    "random": {"color": "#767676", "ls": (0, (1.2, 1.3)), "marker": "x", "lw": 1.3},
+    "bound": {"color": "#009E73", "ls": (0, (3.0, 1.2, 1.0, 1.2, 1.0, 1.2)), "marker": "^", "lw": 1.4},
 }
-_BOUND = _Style("#009E73", (0, (3.0, 1.2, 1.0, 1.2, 1.0, 1.2)), "^", 1.4)
+_LABELS = {"random": "random switching", "bound": "bound of Theorem 2"}  # the others are called by their name
 _ROWS = (
     ("return", "average return", ("performant", "safe", "blended")),
     ("cost", "average cost", ("performant", "safe", "blended")),
@@ -64,7 +59,7 @@ def draw_reproduction(points: pa.Table, *, titles: Mapping[str, str] | None = No
         unit, word = _unit(table)
         for row, (name, _, roles) in enumerate(_ROWS):
             for role in roles:
-                _draw(axes[row, column], curve(table, role, name), _STYLES[role], unit)
+                _draw(axes[row, column], curve(table, role, name), role, unit)
         _draw_loss(axes[3, column], table, unit)
         axes[1, column].set_ylim(bottom=0.0)  # costs are not negative, although mean - sd may be
         axes[2, column].axhline(0.5, color="#B0B0B0", linewidth=0.8, zorder=1)
@@ -114,32 +109,28 @@ def _floats(table: pa.Table, name: str) -> FloatArray:
     return np.array([np.nan if v is None else v for v in table[name].to_pylist()], np.float64)
 
 
-def _draw(axes: Axes, line: Curve, style: _Style, unit: float) -> None:
+def _draw(axes: Axes, line: Curve, role: str, unit: float) -> None:
     if not len(line.x):
         return
-    x = line.x / unit
-    axes.fill_between(
-        x, line.mean - line.deviation, line.mean + line.deviation, color=style.colour, alpha=0.10, linewidth=0
-    )
-    axes.fill_between(x, line.low, line.high, color=style.colour, alpha=0.22, linewidth=0)
+    x, color = line.x / unit, _STYLES[role]["color"]
+    axes.fill_between(x, line.mean - line.deviation, line.mean + line.deviation, color=color, alpha=0.10, linewidth=0)
+    axes.fill_between(x, line.low, line.high, color=color, alpha=0.22, linewidth=0)
     if len(x) == 1:  # a band has no width
-        axes.errorbar(x, line.mean, yerr=line.deviation, color=style.colour, alpha=0.35, capsize=3)
-    _line(axes, x, line.mean, style)
+        axes.errorbar(x, line.mean, yerr=line.deviation, color=color, alpha=0.35, capsize=3)
+    _line(axes, x, line.mean, role)
 
 
-def _line(axes: Axes, x: FloatArray, y: FloatArray, style: _Style) -> None:
-    axes.plot(
-        x, y, color=style.colour, linestyle=style.line, linewidth=style.width, solid_capstyle="round", zorder=3,
-        marker=style.marker, markersize=3.4, markevery=max(1, len(x) // MARKS),
-    )  # fmt: skip
+def _line(axes: Axes, x: FloatArray, y: FloatArray, role: str) -> None:
+    every = max(1, len(x) // MARKS)
+    axes.plot(x, y, **_STYLES[role], solid_capstyle="round", zorder=3, markersize=3.4, markevery=every)
 
 
 def _draw_loss(axes: Axes, table: pa.Table, unit: float) -> None:
     """Draw the average loss so far and its bound on a logarithmic axis: they may be orders of magnitude apart."""
     for role, column, style in (
-        ("random", "max_loss_mean", _STYLES["random"]),
-        ("blended", "max_loss_mean", _STYLES["blended"]),
-        ("blended", "max_loss_bound_mean", _BOUND),
+        ("random", "max_loss_mean", "random"),
+        ("blended", "max_loss_mean", "blended"),
+        ("blended", "max_loss_bound_mean", "bound"),
     ):
         line = curve(table, role, column)
         shown = line.mean > 0
@@ -152,16 +143,8 @@ def _legend(figure: Figure) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    named = {
-        "performant": _STYLES["performant"],
-        "safe": _STYLES["safe"],
-        "blended": _STYLES["blended"],
-        "random switching": _STYLES["random"],
-        "bound of Theorem 2": _BOUND,
-    }
     handles: list[Line2D | Patch] = [
-        Line2D([], [], color=s.colour, linestyle=s.line, linewidth=s.width, marker=s.marker, markersize=3.4, label=name)
-        for name, s in named.items()
+        Line2D([], [], **style, markersize=3.4, label=_LABELS.get(name, name)) for name, style in _STYLES.items()
     ]
     handles.append(Patch(color="#111111", alpha=0.10, linewidth=0, label="standard deviation"))
     handles.append(Patch(color="#111111", alpha=0.28, linewidth=0, label="95% interval"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-from collections.abc import Iterable
 from functools import cache
 from importlib import resources
 
@@ -19,7 +18,7 @@ SCRIPTS = ("basics", "charts", "episodes", "player", "world", "panel", "timeline
 def page_html(page: Page[R], run: R) -> str:
     """Return the page of a run; names and texts in its data are safe, whatever they contain."""
     data = page.data(run)
-    style, script = _source("style.css"), _script(part.script() for part in page.sections)
+    style, script = _source("style.css"), _script([part.name for part in page.sections])
     connect = "'self'" if page.kind == "live" else "'none'"
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
@@ -47,8 +46,9 @@ def _source(name: str) -> str:
     return resources.files("blendctl.reports").joinpath("page", name).read_text(encoding="utf-8")
 
 
-def _script(sections: Iterable[str]) -> str:
-    files = "\n".join([*(_source(f"{name}.js") for name in SCRIPTS), *sections, _source("main.js")])
+def _script(sections: list[str]) -> str:
+    names = [*SCRIPTS, *(f"sections/{name}" for name in sections), "main"]
+    files = "\n".join(_source(f"{name}.js") for name in names)
     return f'"use strict";\n(() => {{\n{files}\n}})();\n'
 
 

@@ -130,16 +130,8 @@ class LiveView:
             self._readers += change
 
 
-def _headline(view: LiveView) -> Headline:
-    return Headline(view.world, "The run has not started yet.")
-
-
-def _replay(view: LiveView) -> Replay:
-    return Replay(view.scenery)
-
-
-SECTIONS: tuple[Section[LiveView], ...] = (Section("replay", "Replay", _replay),)
-LIVE_PAGE = Page("live", _headline, SECTIONS)
+SECTIONS: tuple[Section[LiveView], ...] = (Section("replay", "Replay", lambda view: Replay(view.scenery)),)
+LIVE_PAGE = Page("live", lambda view: Headline(view.world, "The run has not started yet."), SECTIONS)
 
 
 class _Server(ThreadingHTTPServer):

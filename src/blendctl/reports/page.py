@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import Generic, Protocol, TypeVar
 
 from blendctl.reports.page_data import Headline, PageData, SectionData
@@ -27,15 +26,11 @@ R = TypeVar("R", bound=Run)
 
 @dataclass(frozen=True)
 class Section(Generic[R]):
-    """A section: `data` collects what the script `page/sections/NAME.js` shows."""
+    """A section: `data` collects what `page/sections/NAME.js` shows by `section(NAME, (host, data, page) => ...)`."""
 
     name: str
     title: str  # heading and link, "" for none
     data: Callable[[R], object]  # returns JSON data or dataclasses; None leaves the section out
-
-    def script(self) -> str:
-        """Return the text of the script, which calls `section(NAME, (host, data, page) => ...)`."""
-        return resources.files("blendctl.reports").joinpath("page", "sections", f"{self.name}.js").read_text("utf-8")
 
 
 @dataclass(frozen=True)

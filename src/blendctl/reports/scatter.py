@@ -23,7 +23,7 @@ _FAMILIES: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 _OTHER = ("#CC79A7", "P")
 _DARKER = {"#E69F00": "#9A6A00"}  # for text, which needs more contrast than markers
-INK, QUIET = "#222222", "#9A9A9A"
+INK, PALE, QUIET = "#222222", "#6A6A6A", "#9A9A9A"
 
 
 def draw_scatter(standings: Mapping[str, Any]) -> Figure:
@@ -102,25 +102,16 @@ def _lines(axes: Axes, standings: Mapping[str, Any]) -> None:
     if standings["corner"]["reason"] is not None:
         return
     gain, price = top - bottom, high - low
+    small: dict[str, Any] = {"textcoords": "offset points", "fontsize": 7.5}
     for score in (0.5, 1.0):
         left = 1.0 - score
         # x + y = 1 - score in scaled units, drawn a little beyond the two controllers' box
         ends = np.array([-0.25, left + 0.25])
         cost, value = low + price * (left - ends), top - gain * ends
         axes.plot(cost, value, color=QUIET, linewidth=0.8, linestyle=":", zorder=1)
-        axes.annotate(
-            f"score {score:g}",
-            (cost[1], value[1]),
-            xytext=(0, -9),
-            textcoords="offset points",
-            fontsize=7.5,
-            color="#6A6A6A",
-            ha="center",
-        )
+        axes.annotate(f"score {score:g}", (cost[1], value[1]), xytext=(0, -9), color=PALE, ha="center", **small)
     near_safe = (low + 0.1 * price, bottom + 0.1 * gain)
-    axes.annotate(
-        "mixing line: score 0", near_safe, xytext=(10, -6), textcoords="offset points", fontsize=7.5, color=INK
-    )
+    axes.annotate("mixing line: score 0", near_safe, xytext=(10, -6), color=INK, **small)
     axes.scatter(low, top, s=120, facecolors="none", edgecolors=INK, marker="*", linewidths=1.1, zorder=4)
     axes.annotate("corner", (low, top), xytext=(-7, 5), textcoords="offset points", fontsize=8, ha="right")
 
@@ -146,9 +137,8 @@ def _labels(axes: Axes, methods: Mapping[str, Any]) -> None:
         method = methods[name]
         color, _ = _style(name)
         score = method["corner_score"]
-        words = name if score is None else f"{name}  {score:+.2f}"
         axes.annotate(
-            words,
+            name if score is None else f"{name}  {score:+.2f}",
             (method["cost_mean"], method["return_mean"]),
             xytext=(1.03, place),
             textcoords="axes fraction",
@@ -156,17 +146,10 @@ def _labels(axes: Axes, methods: Mapping[str, Any]) -> None:
             color=_DARKER.get(color, color),
             va="center",
             fontweight="bold" if name in ("paper", "ceiling") else "normal",
-            arrowprops={
-                "arrowstyle": "-",
-                "color": color,
-                "alpha": 0.3,
-                "linewidth": 0.6,
-                "shrinkB": 4,
-                "relpos": (0.0, 0.5),
-            },
+            arrowprops={"arrowstyle": "-", "color": color, "alpha": 0.3, "lw": 0.6, "shrinkB": 4, "relpos": (0.0, 0.5)},
             annotation_clip=False,
         )
-    axes.text(1.03, 1.015, "method, corner score", transform=axes.transAxes, fontsize=7.5, color="#6A6A6A")
+    axes.text(1.03, 1.015, "method, corner score", transform=axes.transAxes, fontsize=7.5, color=PALE)
 
 
 def _spread(wanted: Sequence[float], *, gap: float) -> list[float]:
