@@ -131,11 +131,15 @@ class PoseRecorder(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def flush(self) -> None:
         """Write the rows of the current group to a file."""
-        if self._count:
-            if self.path is not None:
-                self._write(self._pose_rows(0, self._count))
-            if self._live and self._count > self._seen:
-                self._unseen.append(self._pose_rows(self._seen, self._count))
+        if self._count and self.path is not None:
+            import pyarrow
+
+            rows = self._pose_rows(0, self._count)
+            header = {"version": TRACK_VERSION, "scenery": self.scenery, "layout": rows.layout}
+            self._parts += 1
+            write_part(self.path, self._parts, pyarrow.table(rows.columns), format_name=TRACK_FORMAT, header=header)
+        if self._live and self._count > self._seen:
+            self._unseen.append(self._pose_rows(self._seen, self._count))
         self._first += self._count
         self._count = self._seen = 0
         self._thetas.clear()
@@ -188,11 +192,3 @@ class PoseRecorder(gymnasium.Wrapper[Any, Any, Any, Any]):
         return {
             f"theta_{k}_{i}": np.ascontiguousarray(table[:, k, i]) for k in range(objectives) for i in range(features)
         }
-
-    def _write(self, rows: PoseRows) -> None:
-        import pyarrow
-
-        assert self.path is not None
-        header = {"version": TRACK_VERSION, "scenery": self.scenery, "layout": rows.layout}
-        self._parts += 1
-        write_part(self.path, self._parts, pyarrow.table(rows.columns), format_name=TRACK_FORMAT, header=header)

@@ -23,7 +23,8 @@ class WorldView {
     if (!size) return;
     const { wide, high } = size;
     this.colors = FLOORS[this.theme];
-    const robot = this.between(episode, time);
+    const { x, y, heading } = episode.poses;
+    const robot = this.between(episode, time, [x, y, heading]);
     const { middle, half } = this.look(episode, robot);
     this.scale = (0.5 * Math.min(wide, high)) / half;
     context.setTransform(this.scale, 0, 0, -this.scale, 0.5 * wide - middle[0] * this.scale, 0.5 * high + middle[1] * this.scale);
@@ -50,15 +51,15 @@ class WorldView {
     return { middle: [shift(robot.x), shift(robot.y)], half };
   }
 
-  between(episode, time) {
-    const { poses } = episode;
+  // The pose of three columns, interpolated between two steps.
+  between(episode, time, [x, y, turn]) {
     const i = Math.min(Math.floor(time + 1e-9), episode.poseCount - 1);
     const j = Math.min(i + 1, episode.poseCount - 1);
     const share = Math.max(0, time - i);
     return {
-      x: poses.x[i] + share * (poses.x[j] - poses.x[i]),
-      y: poses.y[i] + share * (poses.y[j] - poses.y[i]),
-      heading: poses.heading[i] + share * turnBetween(poses.heading[i], poses.heading[j]),
+      x: x[i] + share * (x[j] - x[i]),
+      y: y[i] + share * (y[j] - y[i]),
+      turn: turn[i] + share * turnBetween(turn[i], turn[j]),
     };
   }
 
@@ -66,8 +67,6 @@ class WorldView {
   bodies(episode, time) {
     const { poses } = episode;
     const i = Math.min(Math.floor(time + 1e-9), episode.poseCount - 1);
-    const j = Math.min(i + 1, episode.poseCount - 1);
-    const share = Math.max(0, time - i);
     const placed = [];
     this.scenery.kinds.forEach((kind, number) => {
       if (kind.goal) {
@@ -81,18 +80,8 @@ class WorldView {
       });
       if (still.length) return;
       for (let index = 0; index < kind.count; index++) {
-        const label = `${kind.name}_${index}`;
-        const x = poses[`${label}_x`];
-        const y = poses[`${label}_y`];
-        const turn = poses[`${label}_turn`];
-        if (!x) continue;
-        placed.push({
-          kind,
-          x: x[i] + share * (x[j] - x[i]),
-          y: y[i] + share * (y[j] - y[i]),
-          turn: turn[i] + share * turnBetween(turn[i], turn[j]),
-          lit: false,
-        });
+        const columns = ["x", "y", "turn"].map((part) => poses[`${kind.name}_${index}_${part}`]);
+        if (columns[0]) placed.push({ kind, ...this.between(episode, time, columns), lit: false });
       }
     });
     return placed;
@@ -175,7 +164,7 @@ class WorldView {
     this.glyph(glyph, { x, y, turn, unit: kind.size, own: kind.color });
   }
 
-  robot({ x, y, heading }, shade, costly) {
+  robot({ x, y, turn }, shade, costly) {
     const { context } = this;
     if (costly) {
       this.disc(x, y, 0.26);
@@ -184,7 +173,7 @@ class WorldView {
       context.fill();
       context.globalAlpha = 1;
     }
-    this.glyph(this.scenery.robot.glyph, { x, y, turn: heading, unit: 1, own: rgb(shade) });
+    this.glyph(this.scenery.robot.glyph, { x, y, turn, unit: 1, own: rgb(shade) });
   }
 
   // Draw the shapes of a robot or an object; see Shape in envs/glyphs.py.
