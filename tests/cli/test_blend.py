@@ -44,6 +44,22 @@ def test_blend_writes_summary_record_and_learner(drive):
     assert BlendingBandit.load(drive / "bandit.safetensors").stage == 1000
 
 
+def test_a_lookahead_blend_reports_its_budget(tmp_path, capsys):
+    where = ("--steps", 60, "--episodes", 2, "--seed", 0, "--no-alone", "--json", tmp_path / "blend.json")
+    code, _, err = call(capsys, "blend", "PointGoal1", "--lookahead", "--cost-budget", 1, *where)
+    summary = json.loads((tmp_path / "blend.json").read_text())
+    assert code == 0
+    assert "warning: a cost budget of 1 per episode is below what the safest setting costs" in err
+    assert summary["over_budget"] == sum(cost > 1 for cost in summary["costs"]) / 2
+    assert summary["options"]["features"]["cost_budget"] == 1.0
+
+
+def test_lookahead_needs_networks_of_these_controllers(capsys):
+    code, _, err = call(capsys, "blend", "PointPush1", "--lookahead", "--episodes", 1)
+    assert code != 0
+    assert "blendctl train-lookahead" in err
+
+
 def test_explain_prints_one_decision(drive, capsys):
     code, out, _ = call(capsys, "explain", drive, "--step", 250)
     assert code == 0

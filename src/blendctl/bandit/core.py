@@ -41,6 +41,9 @@ class Core:
         self.config: FloatArray = options.packed()
         self.state: FloatArray = np.zeros((len(seeds), memory_layout.learner_size(d, m)))
         self.root[:, np.arange(d), np.arange(d)] = np.sqrt(options.regularization)
+        if options.prior is not None:
+            # V_0 = lambda I and W_0 = lambda theta_0, so Q_0 = U_0'^-1 W_0 = sqrt(lambda) theta_0.
+            self.root[:, :, d:] = np.sqrt(options.regularization) * np.asarray(options.prior)
         self.rng: WordArray = np.stack([seed_words(seed) for seed in seeds])
 
     @classmethod

@@ -34,6 +34,7 @@ class OptionNames(TypedDict, total=False):
     discount: float
     on_large_feature: Literal["error", "rescale"]
     tie_tolerance: float
+    prior: Sequence[Sequence[float]] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +55,8 @@ class Options:
     discount: float = 1.0  # in (0, 1]: forgetting, for worlds that change; 1 never forgets
     on_large_feature: Literal["error", "rescale"] = "error"  # what to do with a feature longer than L
     tie_tolerance: float = 1e-9  # indices closer than this, relative to the largest, are equal
+    # theta_0 (d, m) in scaled units: the learner starts from it, and theta_bound is about the distance from it; None: 0
+    prior: Sequence[Sequence[float]] | None = None
 
     def __post_init__(self) -> None:
         for name in ("n_features", "n_objectives"):
@@ -98,9 +101,20 @@ class Options:
                     f"{LARGEST:g}), actually: {self.scales!r}"
                 )
             self._keep("scales", tuple(scales.tolist()))
+        if self.prior is not None:
+            self._keep("prior", self._checked_prior())
         rule = self.made_rule
         if isinstance(rule, CheckedRule):
             rule.check(self.n_objectives)
+
+    def _checked_prior(self) -> tuple[tuple[float, ...], ...]:
+        shape = (self.n_features, self.n_objectives)
+        prior = numbers(self.prior)
+        if prior is None or prior.shape != shape or not np.abs(prior).max() <= LARGEST:
+            raise InputError(f"prior must be finite numbers of shape {shape}, actually: {self.prior!r}")
+        if self.discount < 1:
+            raise InputError("a learner that forgets (discount < 1) returns to 0; it cannot have a prior")
+        return tuple(tuple(row) for row in prior.tolist())
 
     @property
     def made_rule(self) -> Rule:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from blendctl.features import BoundFeature
 
 __all__ = [
     "as_controller_list",
+    "bandit_options",
     "count",
     "choice",
     "check_names",
@@ -74,6 +75,12 @@ def check_fallback(fallback: str | Sequence[str] | None, names: Sequence[str]) -
     return tuple(names.index(name) for name in order)
 
 
+def bandit_options(feature: BoundFeature, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a new learner: the user's, then those of the feature and of a blender."""
+    prior = {} if feature.prior is None else {"prior": feature.prior.tolist()}
+    return {"on_large_feature": "rescale"} | prior | dict(options)
+
+
 def make_bandit(
     declared: BlendingBandit | str | Path | None,
     feature: BoundFeature,
@@ -86,7 +93,7 @@ def make_bandit(
     """Return a new learner, the declared one, or one from a file; check that it fits."""
     size = feature.size
     if declared is None:
-        return BlendingBandit(size, len(objectives), seed=seed, **({"on_large_feature": "rescale"} | options))
+        return BlendingBandit(size, len(objectives), seed=seed, **bandit_options(feature, options))
     if options:
         raise InputError(f"a bandit has its options already; leave out {', '.join(options)}, or bandit=...")
     if not isinstance(declared, BlendingBandit | str | Path):

@@ -64,6 +64,7 @@ class BanditSwitch(Switch):
     def choose(self, frame: StepInput) -> NDArray[np.intp]:
         """Return the arm of each world: a new decision at the start of a stage, else the present one."""
         if self._held == 0:
+            self.features.begin_stage(frame.spent, frame.episode_step)
             self._decide(frame)
         self._replace_nonfinite(frame.proposals)
         if self._held == 0 and self.features.learns:
@@ -73,15 +74,22 @@ class BanditSwitch(Switch):
     def learn(self, batch: StepBatch) -> None:
         """Add a step's feedback to the stage, and learn if the stage is over."""
         self.feedback = self.objectives.arrays(self.signals(batch.reward, batch.cost, batch.infos))
-        self._total += self.feedback
+        self._total += self.feedback * self.features.discount**self._held
         self._held = 0 if batch.ended.any() else (self._held + 1) % self.hold
+        if batch.ended.any():
+            self.features.end_episodes((batch.input.spent + batch.cost)[batch.ended])
         if self._held or self.frozen:
             return
-        psi = self.psi[self._rows, self.arm]
+        psi, total = self.psi[self._rows, self.arm], self._total
+        if self.features.bootstraps:
+            # Where an episode ended, what would have followed is unknown; a row of zeros changes no learner.
+            known = ~batch.ended[:, None]
+            psi = np.where(known, psi, 0.0)
+            total = np.where(known, self.features.target(total, batch.observations), 0.0)
         if isinstance(self.bandit, BlendingBandit):
-            self.bandit.update_many(psi, self._total)
+            self.bandit.update_many(psi, total)
         else:
-            self.bandit.update(psi, self._total)
+            self.bandit.update(psi, total)
         if self._first is not None:
             for observation, action, feedback in zip(*self._first, self._total, strict=True):
                 self.features.learn(observation, action, feedback)

@@ -52,9 +52,9 @@ class BlenderBatch(BanditSwitch):
 
     learner: "each" has a bandit per world (a `BanditBatch`), "pooled" one that learns from all worlds. A feature that
     learns, such as the online model, is shared by all worlds either way.
-    hold, context, frozen, features, objectives, stochastic, seed and options: as of `Blender`. A stage holds for all
-    worlds at once. An action that is not finite is replaced by that of the first arm of `fallback` that has one; a
-    controller that raises stops the run, as there is no robot to keep moving.
+    hold, context, frozen, features, prefer, cost_budget, objectives, stochastic, seed and options: as of `Blender`.
+    A stage holds for all worlds at once. An action that is not finite is replaced by that of the first `fallback` arm
+    that has one; a controller that raises stops the run, as there is no robot to keep moving.
     """
 
     def __init__(
@@ -65,8 +65,10 @@ class BlenderBatch(BanditSwitch):
         names: Sequence[str] | None = None,
         objectives: Sequence[Objective] = ("reward", "-cost"),
         features: Feature | str | Sequence[Feature | str] | None = None,
+        prefer: float | None = None,
+        cost_budget: float | None = None,
         learner: Literal["each", "pooled"] = "each",
-        hold: int = 1,
+        hold: int | None = None,
         context: Literal["current", "previous"] = "current",
         frozen: bool = False,
         fallback: str | Sequence[str] | None = None,
@@ -78,8 +80,10 @@ class BlenderBatch(BanditSwitch):
         checked_names = arguments.check_names(self.controllers, names)
         checked = Objectives(objectives)
         worlds = arguments.count("n_worlds", n_worlds)
-        bound = bind_feature(features, self.controllers, objectives=len(checked))
-        settings: Any = {"on_large_feature": "rescale"} | dict(options)
+        bound = bind_feature(
+            features, self.controllers, objectives=len(checked), prefer=prefer, cost_budget=cost_budget
+        )
+        settings = arguments.bandit_options(bound, options)
         bandit: BanditBatch | BlendingBandit
         if arguments.choice("learner", learner, ("each", "pooled")) == "pooled":
             bandit = BlendingBandit(bound.size, len(checked), seed=seed, **settings)
@@ -93,7 +97,7 @@ class BlenderBatch(BanditSwitch):
             names=checked_names,
             rng=np.random.default_rng(first),
             objectives=checked,
-            hold=arguments.count("hold", hold),
+            hold=arguments.count("hold", bound.hold if hold is None else hold),
             previous=arguments.choice("context", context, ("current", "previous")) == "previous",
             frozen=frozen,
             fallback=arguments.check_fallback(fallback, checked_names),

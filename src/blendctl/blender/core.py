@@ -45,7 +45,9 @@ class Blender:
     objectives: "reward", "-cost", "-cost_NAME", functions of the feedback, or (name, function); all maximised.
     features: the context psi, see `blendctl.features`. By default the controllers' predictions if all have context
         networks, else a linear model learned while driving.
-    hold: control steps per decision; the feedback of a stage is the sum over its steps.
+    prefer: the dial of a look-ahead blend, from 0 (safest) to 1 (most performant).
+    cost_budget: cost that an episode may have, instead of `prefer`; the dial follows what is left of it.
+    hold: control steps per decision; the feedback of a stage is the sum over its steps. By default as the feature says.
     dwell: stages that a controller drives at least, before another may be chosen.
     context: "current" decides from psi at the current state; "previous" from the state before, as the paper prints.
     frozen: decide without learning.
@@ -79,7 +81,9 @@ class Blender:
         *,
         objectives: Sequence[Objective] = ("reward", "-cost"),
         features: Feature | str | Sequence[Feature | str] | None = None,
-        hold: int = 1,
+        prefer: float | None = None,
+        cost_budget: float | None = None,
+        hold: int | None = None,
         dwell: int = 1,
         context: Literal["current", "previous"] = "current",
         frozen: bool = False,
@@ -99,11 +103,13 @@ class Blender:
         self.controllers = [as_controller(controller) for controller in arguments.as_controller_list(controllers)]
         self.names = arguments.check_names(self.controllers, names)
         self.objectives = Objectives(objectives)
-        self.hold = arguments.count("hold", hold)
         self.dwell = arguments.count("dwell", dwell)
         self.safe_action = arguments.check_safe_action(safe_action)
         arguments.choice("context", context, ("current", "previous"))
-        feature = bind_feature(features, self.controllers, objectives=len(self.objectives))
+        feature = bind_feature(
+            features, self.controllers, objectives=len(self.objectives), prefer=prefer, cost_budget=cost_budget
+        )
+        self.hold = arguments.count("hold", feature.hold if hold is None else hold)
         self.bandit = arguments.make_bandit(
             bandit, feature, self.objectives, names=self.names, seed=seed, options=dict(options)
         )
@@ -171,7 +177,9 @@ class Blender:
                 if action is not None:
                     ledger.extend()
                     return action
-            ledger.cut()
+            ledger.cut(observation if finite else None)
+            if self.feature.bootstraps:
+                self.feature.begin_stage(*ledger.episode_so_far)
             choice = self._decide(observation, finite, driver)
             ledger.begin(choice, observation)
             return choice.action.copy()
@@ -200,6 +208,8 @@ class Blender:
                     self._bound_extra += decision.loss_bound_of(asked.index(arm)) - decision.loss_bound
             if chooser.events:
                 events += chooser.take_events()
+            if self.feature.warning is not None and self.counts.stages == 0:
+                events.append(self.feature.warning)
         else:
             events += chooser.take_events()
             arm, cause = self._without_context(observation, proposals, finite)

@@ -30,7 +30,7 @@ class _Stage:
 
     __slots__ = (
         "choice", "observation", "closed", "steps", "seen", "reward", "cost", "feedback", "event",
-        "learned", "spoiled", "retired", "late", "ended", "truth", "correct",
+        "target", "learned", "spoiled", "retired", "late", "ended", "truth", "correct",
     )  # fmt: skip
 
     def __init__(self, choice: StageDecision, observation: Any, closed: bool) -> None:
@@ -41,6 +41,7 @@ class _Stage:
         self.seen = 0  # bit i: the feedback of its i-th step was observed
         self.reward = self.cost = 0.0
         self.feedback: FloatArray | None = None  # (objectives,) sum so far
+        self.target: FloatArray | None = None  # (objectives,) feedback completed by a feature that bootstraps
         self.event = choice.event
         self.learned = False
         self.spoiled = False  # part of its feedback is lost or was refused: never learn from it
@@ -89,12 +90,14 @@ class Ledger:
         self.present: _Stage | None = None
         self.holding = False  # the present stage lasts for another control step
         self.pending: dict[int, _Stage] = {}  # by number, oldest first, without the present one
-        self._teaches = feature.learns
+        self._teaches, self._bootstraps, self._discount = feature.learns, feature.bootstraps, feature.discount
+        self._steps, self._spent = 0, 0.0  # control steps and cost of the present episode
         self._awaiting: dict[int, _Stage] = {}  # stages whose counterfactual feedback is not known yet
         self._unwritten: deque[_Stage] = deque()  # retired stages from the first that awaits it
 
     def begin(self, choice: StageDecision, observation: Any) -> None:
         """Begin a stage."""
+        self._steps += 1
         kept = copy_observation(observation) if self._teaches else None
         self.holding = self.hold > 1 and choice.arm >= 0
         self.present = _Stage(choice, kept, not self.holding)
@@ -104,20 +107,35 @@ class Ledger:
         stage = self.present
         assert stage is not None
         stage.steps += 1
+        self._steps += 1
         stage.closed = stage.steps == self.hold
         self.holding = not stage.closed
 
-    def cut(self) -> None:
-        """End the present stage before another begins. One cut short by a failure is never learned from."""
+    def cut(self, observation: Any) -> None:
+        """End the present stage before another begins at `observation` (None if it is not finite).
+
+        A stage cut short by a failure is never learned from. A feature that bootstraps learns now from a whole one.
+        """
         if self.present is not None and not self.present.retired:
-            self.present.spoiled |= not self.present.closed
-            self._retire(self.present)
+            stage = self.present
+            stage.spoiled |= not stage.closed
+            if self._bootstraps and observation is not None and stage.complete and stage.feedback is not None:
+                stage.target = self.feature.target(stage.feedback, observation)
+                self._learn(stage)
+            self._retire(stage)
 
     def end_episode(self) -> None:
         """End the present stage with its episode, however short it is."""
         if self.present is not None and not self.present.retired:
             self.present.ended = True
             self._retire(self.present)
+        self.feature.end_episodes(np.array([self._spent]))
+        self._steps, self._spent = 0, 0.0
+
+    @property
+    def episode_so_far(self) -> tuple[FloatArray, NDArray[np.int64]]:
+        """Cost and control steps of the present episode before this step, (1,) each."""
+        return np.array([self._spent]), np.array([self._steps])
 
     def observe(
         self, feedback: FloatArray, signals: Mapping[str, Any], *, stage: int | None, step: int | None, now: int
@@ -143,7 +161,11 @@ class Ledger:
         if finite_vector(feedback):
             entry.reward += signals["reward"] or 0.0
             entry.cost += signals["cost"] or 0.0
+            if bit and self._discount != 1.0:
+                feedback = feedback * self._discount**bit
             entry.feedback = feedback if entry.feedback is None else entry.feedback + feedback
+            if not late:
+                self._spent += signals["cost"] or 0.0
             if entry.closed and self._learn(entry) and not late:
                 result = "learned"
         else:
@@ -180,7 +202,7 @@ class Ledger:
 
     def _learn(self, entry: _Stage) -> bool:
         """Update the bandit with a stage if all its feedback is known and the arm that drove has a context."""
-        choice, feedback = entry.choice, entry.feedback
+        choice, feedback = entry.choice, entry.target if self._bootstraps else entry.feedback
         if self.frozen or entry.spoiled or entry.learned or choice.arm < 0:
             return False
         if choice.features is None or feedback is None or not entry.complete:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,10 +49,17 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html")
 @click.option("--scales", multiple=True, type=float, help="Size of one unit of each objective.  [1 each]")
 @click.option(
     "--features", shell_complete=completers.features,
-    help="Context: predictions, critics, online or one-hot.  [predictions if all controllers have context networks]",
+    help="Context: lookahead, predictions, critics, online or one-hot.  "
+    "[predictions if all controllers have context networks]",
 )  # fmt: skip
+@click.option(
+    "--lookahead", is_flag=False, flag_value="learned", metavar="[learned|FILE]",
+    help="Look ahead by trained networks: those of the zoo, or a file of train-lookahead.",
+)  # fmt: skip
+@click.option("--cost-budget", type=click.FloatRange(0), help="Cost that an episode may have; sets the dial.")
+@click.option("--prefer", type=click.FloatRange(0, 1), help="Dial of look-ahead: 0 safest, 1 most performant.  [0.5]")
 @click.option("--rule", default="maximal-loss", shell_complete=completers.rules, help="Decision rule.")
-@shared.number_option("--hold", "Control steps per decision.", default=1)
+@shared.number_option("--hold", "Control steps per decision.  [1, with look-ahead as it was trained]")
 @shared.number_option("--dwell", "Minimum stages between two switches.", default=1)
 @shared.context_option("current")
 @click.option("--noise", type=click.FloatRange(0), default=0.1, help="Noise level sigma of the feedback.")
@@ -97,16 +105,18 @@ def blend(
     specs = controllers or _zoo_pair(world)
     drivers = [open_controller(spec, world=world) for spec in specs]
     arm_names = list(names) or _unique([display_name(spec) for spec in specs])
-    settings = _blender_settings(options, arm_names)
+    settings = _blender_settings(options, arm_names, steps)
     started = time.perf_counter()
     # Check the settings before the files of an earlier run are removed.
-    Blender(drivers, arm_names, seed=seed, **settings).close()
+    with Blender(drivers, arm_names, seed=seed, **settings) as checked:
+        if checked.feature.warning is not None:
+            click.echo(f"warning: {checked.feature.warning}", err=True)
     summary: dict[str, Any] = {"world": world, "controllers": list(specs), "names": arm_names, "seed": seed}
     provenance = {
         "experiment": "blend",
         "command": typed_command(),
         "versions": versions("numpy", "numba", "mujoco", "gymnasium"),
-        "options": {name: str(value) if isinstance(value, Path) else value for name, value in settings.items()},
+        "options": {name: _plain(value) for name, value in settings.items()},
     }
     cards = {name: getattr(driver, "card", None) for name, driver in zip(arm_names, drivers, strict=True)}
 
@@ -143,6 +153,9 @@ def blend(
         "rescaled_features": blender.bandit.rescaled,
         "seconds": round(time.perf_counter() - started, 1),
     }
+    if options["cost_budget"] is not None:
+        over = sum(cost > options["cost_budget"] for cost in summary["costs"])
+        summary |= {"cost_budget": options["cost_budget"], "over_budget": over / max(len(summary["costs"]), 1)}
     summary |= provenance
     console = table_console(json_file)
     console.print(_table(summary, arm_names))
@@ -177,9 +190,10 @@ def _unique(names: list[str]) -> list[str]:
     return [name if names.count(name) == 1 else f"{name}-{i + 1}" for i, name in enumerate(names)]
 
 
-def _blender_settings(options: dict[str, Any], names: list[str]) -> dict[str, Any]:
+def _blender_settings(options: dict[str, Any], names: list[str], steps: int | None) -> dict[str, Any]:
     """Turn the command's options into keyword arguments of `Blender`."""
     settings = {name: options[name] for name in ("hold", "dwell", "context", "frozen", "features")}
+    settings |= _lookahead_settings(options, steps)
     settings["objectives"] = list(options["objectives"]) or ["reward", "-cost"]
     settings["fallback"] = list(options["fallback"]) or names[-1]
     settings["stochastic"] = not options["deterministic"]
@@ -193,14 +207,44 @@ def _blender_settings(options: dict[str, Any], names: list[str]) -> dict[str, An
     return settings | ({"scales": list(options["scales"])} if options["scales"] else {})
 
 
+def _plain(value: Any) -> Any:
+    """Return an option as JSON data."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {"kind": type(value).__name__} | {
+            field.name: _plain(getattr(value, field.name)) for field in fields(value)
+        }
+    return str(value) if isinstance(value, Path) else value
+
+
+def _lookahead_settings(options: dict[str, Any], steps: int | None) -> dict[str, Any]:
+    """Return the features and the dial of a look-ahead blend, if one was asked for."""
+    from blendctl.features import LookAhead
+
+    lookahead, dial = options["lookahead"], {name: options[name] for name in ("cost_budget", "prefer")}
+    if lookahead is None and all(value is None for value in dial.values()):
+        return {}
+    if options["features"] not in (None, "lookahead"):
+        raise InputError(f"--lookahead, --cost-budget and --prefer do not go with --features {options['features']}")
+    network = None if lookahead in (None, "learned") else Path(lookahead)
+    return {"features": LookAhead(network, **dial, **({} if steps is None else {"episode_steps": steps}))}
+
+
+def _budget_words(summary: dict[str, Any]) -> str:
+    if "cost_budget" not in summary:
+        return ""
+    return (
+        f"{summary['over_budget']:.0%} of the blended episodes are over the cost budget of {summary['cost_budget']:g}; "
+    )
+
+
 def _table(summary: dict[str, Any], names: list[str]) -> Table:
     from rich.markup import escape
 
     table = make_table(
         "", "return", "cost", "share", "switches", "correct", "loss", "bound",
         title=f"{summary['world']}, {summary['episodes']} episodes from seed {summary['seed']}",
-        caption=f"means of {summary['episodes']} episodes, 95% intervals in the summary; loss: true maximal loss per "
-        "stage; bound: upper bound on the average loss",
+        caption=f"{_budget_words(summary)}means of {summary['episodes']} episodes, 95% intervals in the summary; loss: "
+        "true maximal loss per stage; bound: upper bound on the average loss",
     )  # fmt: skip
     for title, row in (summary.get("alone", {}) | {"blended": summary}).items():
         table.add_row(

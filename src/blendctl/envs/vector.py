@@ -50,6 +50,7 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
         self.window = None if render_mode is None else Window(render_mode, self.task, view=view)
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
         self.batch = WorldBatch(self.task, num_envs, threads=threads, max_steps=max_episode_steps)
+        self.max_episode_steps = self.task.max_episode_steps if max_episode_steps is None else max_episode_steps
         self.num_envs = num_envs
         self.render_mode = render_mode
         self.metadata = {

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from blendctl.experiments.compare import ALONE, Comparison
 from blendctl.experiments.corner import Corner, score_episodes
-from blendctl.statistics import FloatArray, mean_interval
+from blendctl.statistics import FloatArray, mean_interval, proportion_interval
 from blendctl.switches.methods import Method
 
 BOOTSTRAP_SEED = 20
+COST_BUDGET = 25.0  # per episode, the cost limit of Safety Gym: `over_budget` is the share of episodes above it
 # Name in the summary -> column of the table.
 SHOWN_MEANS = {"share_mean": "share_performant", "switches_mean": "switches", "correct_ratio": "correct_ratio"}
 MEASURES = ("return", "cost", *SHOWN_MEANS.values())
@@ -133,12 +134,15 @@ def _summary(sample: Sample, performant: FloatArray, safe: FloatArray, *, help: 
 def _means(points: FloatArray, performant: FloatArray, safe: FloatArray) -> dict[str, Any]:
     rng = np.random.default_rng(BOOTSTRAP_SEED)  # the same resamples for every method
     score = score_episodes(points, performant, safe, rng=rng)
+    over = int((points[:, 1] > COST_BUDGET).sum())
     return {
         "episodes": len(points),
         "return_mean": float(points[:, 0].mean()),
         "return_ci95": mean_interval(points[:, 0]),
         "cost_mean": float(points[:, 1].mean()),
         "cost_ci95": mean_interval(points[:, 1]),
+        "over_budget": over / len(points),
+        "over_budget_ci95": proportion_interval(over, len(points)),
         "corner_score": score.value,
         "corner_score_ci95": score.interval,
         "corner_score_reason": score.reason,

@@ -1,6 +1,8 @@
 """The context psi: what is known about the action of each controller before one of them acts."""
 
 from blendctl.features.base import BoundFeature, Custom, Feature, OneHot, Scaled, Stack, UnitLength
+from blendctl.features.dial import Dial, DialPoint
+from blendctl.features.lookahead import LookAhead
 from blendctl.features.online import OnlineLinear
 from blendctl.features.predictions import Critics, Predictions
 from blendctl.features.registry import as_feature, bind_feature, default_feature
@@ -8,6 +10,9 @@ from blendctl.features.registry import as_feature, bind_feature, default_feature
 __all__ = [
     "Feature",
     "BoundFeature",
+    "LookAhead",
+    "Dial",
+    "DialPoint",
     "Predictions",
     "Critics",
     "OnlineLinear",

@@ -23,12 +23,18 @@ class BoundFeature(Protocol):
     """A feature that knows its controllers: a function with a size. Subclass it; everything else has a default.
 
     A feature that takes batches sets `batched`. A feature that learns sets `learns` and overrides `learn`, and `state`
-    and `restore`, so that a blend can be saved.
+    and `restore`, so that a blend can be saved. A feature that looks further ahead than a stage sets `bootstraps` and
+    overrides `target`, so that the learner's feedback speaks of what psi predicts.
     """
 
     size: int  # d, length of psi
     batched: bool = False  # takes observations (n, ...) and actions (n, ...), and returns (n, size)
     learns: bool = False  # wants `learn` to be called with the feedback of every stage
+    bootstraps: bool = False  # wants `target` to complete the feedback of a stage by the value of where it ended
+    hold: int = 1  # control steps per decision, unless the user chooses
+    discount: float = 1.0  # of the feedback within a stage, per control step
+    warning: str | None = None  # what the user should know before it drives
+    prior: FloatArray | None = None  # (size, objectives) coefficients that the learner starts from; None: 0
 
     def __call__(self, observation: Any, action: Any, arm: int) -> ArrayLike:
         """Compute psi (size,) of controller `arm`, which proposes `action` at `observation`."""
@@ -40,6 +46,18 @@ class BoundFeature(Protocol):
             return np.asarray(self(observations, actions, arm), np.float64)
         pairs = zip(observations, actions, strict=True)
         return np.array([self(observation, action, arm) for observation, action in pairs], np.float64)
+
+    def begin_stage(self, spent: FloatArray, episode_step: NDArray[np.int64]) -> None:
+        """Prepare a decision in B worlds: cost spent (B,) and control steps (B,) of their episodes so far."""
+        return
+
+    def end_episodes(self, costs: FloatArray) -> None:
+        """Take notice of episodes that ended with costs (episodes,)."""
+        return
+
+    def target(self, feedback: FloatArray, observations: Any) -> FloatArray:
+        """Return what psi predicts for a stage with this feedback (objectives,) or (n, objectives) that ended there."""
+        return feedback
 
     def learn(self, observation: Any, action: Any, feedback: FloatArray) -> None:
         """Learn from the feedback (objectives,) of a stage; the default learns nothing."""

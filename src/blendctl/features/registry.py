@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from blendctl.controllers.base import Controller
 from blendctl.errors import InputError, did_you_mean
 from blendctl.features.base import BoundFeature, Feature, OneHot, Stack
+from blendctl.features.lookahead import LookAhead
 from blendctl.features.online import OnlineLinear
 from blendctl.features.predictions import Critics, Predictions, can_predict
 
 __all__ = ["as_feature", "bind_feature", "default_feature", "FEATURES"]
 
 FEATURES: dict[str, type[Any]] = {
+    "lookahead": LookAhead,
     "predictions": Predictions,
     "critics": Critics,
     "online": OnlineLinear,
@@ -55,8 +58,20 @@ def as_feature(declared: Any, controllers: Sequence[object]) -> Feature:
     )
 
 
-def bind_feature(declared: Any, controllers: Sequence[Controller], *, objectives: int) -> BoundFeature:
-    """Return the declared feature, see `as_feature`, bound to its controllers."""
+def bind_feature(
+    declared: Any,
+    controllers: Sequence[Controller],
+    *,
+    objectives: int,
+    prefer: float | None = None,
+    cost_budget: float | None = None,
+) -> BoundFeature:
+    """Return the declared feature, see `as_feature`, bound to its controllers; a dial setting needs look-ahead."""
+    if prefer is not None or cost_budget is not None:
+        feature = LookAhead() if declared is None else as_feature(declared, controllers)
+        if not isinstance(feature, LookAhead):
+            raise InputError(f'prefer and cost_budget need features="lookahead", actually: features={declared!r}')
+        declared = replace(feature, prefer=prefer, cost_budget=cost_budget)
     bound = as_feature(declared, controllers).bind(controllers, objectives=objectives)
     if not isinstance(bound, BoundFeature):
         raise InputError(

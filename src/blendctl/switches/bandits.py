@@ -8,6 +8,7 @@ import numpy as np
 
 from blendctl.bandit import BlendingBandit
 from blendctl.bandit.rules import Rule
+from blendctl.blender.arguments import bandit_options
 from blendctl.blender.bandit_switch import BanditSwitch
 from blendctl.features import Feature, Scaled, bind_feature
 from blendctl.features.predictions import Predictions
@@ -20,27 +21,28 @@ def pooled_bandit(
     *,
     rule: str | Rule = "maximal-loss",
     features: Feature | None = None,
-    hold: int = 1,
+    hold: int | None = None,
     previous: bool = False,
+    frozen: bool = False,
     scales: Sequence[float] | None = None,
     noise: float = 0.1,
 ) -> BanditSwitch:
     """Make a switch that decides by a bandit over (reward, -cost).
 
-    hold and previous: as of `BanditSwitch`. scales: unit of each objective, summed over a stage.
+    hold, previous and frozen: as of `BanditSwitch`. scales: unit of each objective, summed over a stage.
     """
     bound = bind_feature(features, context.controllers, objectives=2)
-    bandit = BlendingBandit(
-        bound.size, seed=context.seed, rule=rule, scales=scales, noise=noise, on_large_feature="rescale"
-    )  # fmt: skip
+    options = bandit_options(bound, {"rule": rule, "scales": scales, "noise": noise})
+    bandit = BlendingBandit(bound.size, seed=context.seed, **options)
     return BanditSwitch(
         bandit,
         bound,
         worlds=context.worlds.num_envs,
         names=[f"controller {arm}" for arm in range(context.arms)],
         rng=np.random.default_rng(context.seed),
-        hold=hold,
+        hold=bound.hold if hold is None else hold,
         previous=previous,
+        frozen=frozen,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from blendctl.bandit.rules import Linear
 from blendctl.errors import InputError, did_you_mean
+from blendctl.features import LookAhead
 from blendctl.switches.bandits import long_context, pooled_bandit
 from blendctl.switches.base import RolloutContext, Switch
 from blendctl.switches.epsilon_greedy import EpsilonGreedy
@@ -55,7 +56,7 @@ class Method:
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     shown: int | None = 0
     trained: bool = False  # offline, before the comparison
-    needs: Literal["", "critic", "context"] = ""  # what the controllers must have
+    needs: Literal["", "critic", "context", "lookahead"] = ""  # what the controllers must have
     heavy: bool = False  # its episodes take many times longer than others
 
     @property
@@ -68,6 +69,7 @@ class Method:
 SHARES = Parameter((0.25, 0.5, 0.75), "share of the performant controller", most=1.0)
 EVERY = Parameter((20,), "control steps from one decision to the next", least=1)
 COST_WEIGHT = Parameter((0.1,), "reward that one cost is worth")
+PREFER = Parameter((0.3, 0.4, 0.5, 0.6, 0.7), "setting of the dial: 0 safest, 1 most performant", most=1.0)
 COST_WEIGHTS = Parameter((0.03, 0.1, 0.3, 1.0), "reward that one cost is worth")
 
 _ALL = (
@@ -126,6 +128,32 @@ _ALL = (
         },
         shown=None,
         needs="context",
+    ),
+    Method(
+        "lookahead",
+        "look-ahead networks, calibrated by the bandit",
+        lambda context, p, _: pooled_bandit(context, features=LookAhead(prefer=p["prefer"])),
+        {"prefer": PREFER},
+        shown=None,
+        needs="lookahead",
+    ),
+    Method(
+        "lookahead-frozen",
+        "look-ahead networks as they are, without calibration",
+        lambda context, p, _: pooled_bandit(context, features=LookAhead(prefer=p["prefer"]), frozen=True),
+        {"prefer": PREFER},
+        shown=None,
+        needs="lookahead",
+    ),
+    Method(
+        "lookahead-budget",
+        "look-ahead with a cost budget per episode",
+        lambda context, p, _: pooled_bandit(
+            context,
+            features=LookAhead(cost_budget=p["cost_budget"], episode_steps=context.worlds.max_episode_steps),
+        ),
+        {"cost_budget": Parameter((25.0,), "cost that an episode may have")},
+        needs="lookahead",
     ),
     Method(
         "predicted",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from blendctl.controllers import Controller, Critic
+from blendctl.controllers.zoo import find_lookahead
 from blendctl.errors import InputError
 from blendctl.features.predictions import can_predict
 
@@ -17,6 +18,8 @@ def missing_requirement(method: Method, controllers: Sequence[Controller]) -> st
     """Return what a method needs and the controllers lack, in words; None if nothing is missing."""
     if method.needs == "critic" and not isinstance(controllers[0], Critic):
         return "a performant controller with a cost critic"
+    if method.needs == "lookahead" and find_lookahead(controllers) is None:
+        return "look-ahead networks for these controllers in their order"
     if method.needs == "context":
         for horizon in method.parameters["horizon"].values:
             if not all(_predicts(controller, int(horizon)) for controller in controllers):

@@ -1,0 +1,118 @@
+"""The dial of a look-ahead blend: how much return a unit of cost is worth at every decision."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from blendctl.errors import InputError
+
+__all__ = ["Dial", "DialPoint", "PREFER"]
+
+FloatArray = NDArray[np.float64]
+
+PREFER = 0.5  # setting of the dial unless the user chooses another
+RATE = 0.1  # share of an episode's relative excess by which the aim of a budget falls
+LOWEST_AIM = 0.25
+
+
+@dataclass(frozen=True)
+class DialPoint:
+    """Mean return and cost per episode of one cost weight, as measured on validation episodes."""
+
+    weight: float
+    return_mean: float
+    cost_mean: float
+
+
+class Dial:
+    """Choose the cost weight of each decision, from a preference or from a cost budget per episode.
+
+    prefer: 0 is the safest setting (`weight_range[1]`), 1 the most performant (`weight_range[0]`); the weight lies
+    between them on a logarithmic scale, the same at every decision.
+    cost_budget: cost that an episode of `episode_steps` steps may have. The weight follows what is left of it: the
+    smallest weight whose measured cost per episode fits into the rest of the budget, stretched to a whole episode.
+    Once the cost spent and the expected cost of the safest setting until the end exceed the budget, the safest setting
+    drives (the latch). If episodes exceed the budget on average, the dial aims lower.
+
+    >>> points = [DialPoint(0.1, 28.0, 50.0), DialPoint(1.0, 20.0, 10.0)]
+    >>> Dial((0.1, 1.0), points, prefer=0.5).weights(np.zeros(1), np.zeros(1)).round(3)
+    array([0.316])
+    >>> budget = Dial((0.1, 1.0), points, cost_budget=30.0, episode_steps=100)
+    >>> budget.weights(np.array([0.0, 25.0]), np.array([0, 10])).round(3)
+    array([0.316, 1.   ])
+    """
+
+    def __init__(
+        self,
+        weight_range: tuple[float, float],
+        points: Sequence[DialPoint] = (),
+        *,
+        prefer: float | None = None,
+        cost_budget: float | None = None,
+        episode_steps: int = 1000,
+    ) -> None:
+        if prefer is not None and cost_budget is not None:
+            raise InputError("prefer and cost_budget set the same dial; use one of them")
+        self.low, self.high = weight_range
+        self.prefer = None if cost_budget is not None else _number("prefer", PREFER if prefer is None else prefer, 1.0)
+        self.cost_budget = None if cost_budget is None else _number("cost_budget", cost_budget, math.inf)
+        if isinstance(episode_steps, bool) or not isinstance(episode_steps, int) or episode_steps < 1:
+            raise InputError(f"episode_steps must be a whole number >= 1, actually: {episode_steps!r}")
+        self.episode_steps = episode_steps
+        self.aim = 1.0  # share of the budget that an episode starts with
+        ordered = sorted(points, key=lambda point: point.weight)
+        if self.cost_budget is not None and len(ordered) < 2:
+            raise InputError(
+                "a cost budget needs look-ahead networks whose card has the cost of two settings of the dial or more; "
+                "use prefer=..., or train the networks again"
+            )
+        self._log_weights = np.log([point.weight for point in ordered])
+        # A larger weight never costs more: what the sample of episodes says otherwise is noise.
+        self._costs = np.minimum.accumulate(np.array([point.cost_mean for point in ordered]))
+
+    @property
+    def safest_cost(self) -> float:
+        """Mean cost per episode of the safest setting, as measured; NaN if it is not known."""
+        return float(self._costs[-1]) if len(self._costs) else math.nan
+
+    @property
+    def warning(self) -> str | None:
+        """What is wrong with the budget, None if it can be held on average."""
+        if self.cost_budget is None or self.cost_budget >= self.safest_cost:
+            return None
+        return (
+            f"a cost budget of {self.cost_budget:g} per episode is below what the safest setting costs on average, "
+            f"{self.safest_cost:.1f}; the safest setting drives"
+        )
+
+    def weights(self, spent: ArrayLike, episode_step: ArrayLike) -> FloatArray:
+        """Return the cost weight (B,) for the cost spent (B,) until control step episode_step (B,) of the episode."""
+        spent, step = np.asarray(spent, np.float64), np.asarray(episode_step, np.float64)
+        if self.cost_budget is None:
+            assert self.prefer is not None
+            weight = self.high * (self.low / self.high) ** self.prefer
+            return np.full(spent.shape, weight)
+        left = np.maximum(1.0 - step / self.episode_steps, 1.0 / self.episode_steps)
+        rest = self.cost_budget * self.aim - spent
+        log_weight = np.interp(rest / left, self._costs[::-1], self._log_weights[::-1])
+        latched = rest <= self.safest_cost * left
+        return np.clip(np.where(latched, self.high, np.exp(log_weight)), self.low, self.high)
+
+    def end_episodes(self, costs: FloatArray) -> None:
+        """Aim lower after episodes that exceeded the budget, higher after those below it; costs (episodes,)."""
+        if self.cost_budget:
+            for cost in costs.tolist():
+                excess = min(cost / self.cost_budget - 1.0, 1.0)
+                self.aim = min(max(self.aim * math.exp(-RATE * excess), LOWEST_AIM), 1.0)
+
+
+def _number(name: str, value: float, most: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value <= most:
+        allowed = "0 (safest) to 1 (most performant)" if most == 1.0 else "a number >= 0"
+        raise InputError(f"{name} must be {allowed}, actually: {value!r}")
+    return float(value)

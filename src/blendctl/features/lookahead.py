@@ -1,0 +1,141 @@
+"""The look-ahead context: the return and cost that follow if each controller drives the next stage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl.controllers.base import Controller
+from blendctl.controllers.lookahead_file import read_lookahead
+from blendctl.controllers.lookahead_network import Foresight, LookAheadNetwork
+from blendctl.controllers.zoo import find_lookahead
+from blendctl.errors import InputError
+from blendctl.features.base import BoundFeature
+from blendctl.features.dial import Dial, DialPoint
+
+__all__ = ["LookAhead"]
+
+FloatArray = NDArray[np.float64]
+
+HEADROOM = 4.0  # psi is divided by this times the typical size of return and weighted cost: it stays shorter than 1
+
+
+@dataclass(frozen=True)
+class LookAhead:
+    """Return-to-go and cost-to-go of every controller, by look-ahead networks (`blendctl train-lookahead`).
+
+    psi of an arm has four entries: how its return and its cost differ from their means over the arms, and these means.
+    Costs are negated and multiplied by the cost weight of the dial; all entries have one unit. The means are common to
+    the arms: they never decide, and let the learner calibrate levels without spoiling differences. The learner starts
+    with trust in the networks (`prior`). Its feedback is the discounted sum of a stage plus the estimated value of the
+    state in which the stage ended.
+
+    network: look-ahead networks or their file; None uses those that ship for these controllers.
+    prefer, cost_budget, episode_steps: the dial, see `blendctl.features.dial.Dial`.
+    """
+
+    network: LookAheadNetwork | str | Path | None = None
+    prefer: float | None = None
+    cost_budget: float | None = None
+    episode_steps: int = 1000
+
+    def bind(self, controllers: Sequence[Controller], *, objectives: int) -> BoundFeature:
+        if objectives != 2:
+            raise InputError(f'look-ahead needs the objectives ["reward", "-cost"], actually: {objectives} objectives')
+        network = self._find(controllers)
+        network.check_controllers(controllers)
+        dial = Dial(
+            network.weight_range,
+            [
+                DialPoint(point["weight"], point["return_mean"], point["cost_mean"])
+                for point in network.card.get("dial", [])
+            ],
+            prefer=self.prefer,
+            cost_budget=self.cost_budget,
+            episode_steps=self.episode_steps,
+        )
+        return BoundLookAhead(network, dial)
+
+    def _find(self, controllers: Sequence[Controller]) -> LookAheadNetwork:
+        if isinstance(self.network, LookAheadNetwork):
+            return self.network
+        if self.network is not None:
+            return read_lookahead(self.network)
+        found = find_lookahead(controllers)
+        if found is None:
+            names = " ".join(str(getattr(c, "name", type(c).__name__)) for c in controllers)
+            raise InputError(
+                f"there are no look-ahead networks for the controllers {names}, in this order; train them with "
+                '"blendctl train-lookahead", and pass their file: features.LookAhead("DIR/lookahead.safetensors")'
+            )
+        return found
+
+
+class BoundLookAhead(BoundFeature):
+    """The look-ahead context of known controllers, with the present setting of the dial."""
+
+    size = 4
+    batched = True
+    bootstraps = True
+    prior = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+
+    def __init__(self, network: LookAheadNetwork, dial: Dial) -> None:
+        self.network, self.dial = network, dial
+        self.hold, self.discount, self.warning = network.hold, network.discount, dial.warning
+        self.weight = dial.weights(np.zeros(1), np.zeros(1))  # (B,) of the present stage
+        self._observations: NDArray[Any] | None = None
+        self._foresight: Foresight | None = None
+
+    def begin_stage(self, spent: FloatArray, episode_step: NDArray[np.int64]) -> None:
+        self.weight = self.dial.weights(spent, episode_step)
+        self._foresight = None
+
+    def end_episodes(self, costs: FloatArray) -> None:
+        self.dial.end_episodes(costs)
+
+    def __call__(self, observation: Any, action: Any, arm: int) -> FloatArray:
+        """Compute psi (4,) or (n, 4) of controller `arm`; its action is not needed."""
+        rows = np.atleast_2d(np.asarray(observation, np.float64))
+        foresight = self.foresee(rows)
+        weight = np.broadcast_to(self.weight, (len(rows),))
+        mean_return, mean_cost = foresight.returns.mean(axis=1), foresight.costs.mean(axis=1)
+        psi = np.stack(
+            [
+                foresight.returns[:, arm] - mean_return,
+                -weight * (foresight.costs[:, arm] - mean_cost),
+                mean_return,
+                -weight * mean_cost,
+            ],
+            axis=1,
+        )
+        psi /= self._unit(weight)[:, None]
+        return psi if np.ndim(observation) == 2 else psi[0]
+
+    def foresee(self, observations: FloatArray) -> Foresight:
+        """Return what the networks foresee for observations (n, observation_size); all arms of a decision share it."""
+        if self._foresight is None or not np.array_equal(self._observations, observations):  # type: ignore[arg-type]  # None is never equal
+            self._observations = observations.copy()
+            self._foresight = self.network.foresee(observations, np.broadcast_to(self.weight, (len(observations),)))
+        return self._foresight
+
+    def target(self, feedback: FloatArray, observations: Any) -> FloatArray:
+        """Add the value of the observations (n, ...) after a stage to its feedback (n, 2), in the units of psi."""
+        rows = np.atleast_2d(np.asarray(observations, np.float64))
+        weight = np.broadcast_to(self.weight, (len(rows),))
+        after = self.network.foresee(rows, weight)
+        at, best = np.arange(len(rows)), after.best
+        carry = self.discount**self.hold
+        value = np.stack([after.returns[at, best], -after.costs[at, best]], axis=1)
+        total = np.atleast_2d(feedback) + carry * value
+        total[:, 1] *= weight
+        total /= self._unit(weight)[:, None]
+        return total if np.ndim(feedback) == 2 else total[0]
+
+    def _unit(self, weight: FloatArray) -> FloatArray:
+        level = self.network.level_unit
+        return np.asarray(HEADROOM * (float(level[0]) + weight * float(level[1])))

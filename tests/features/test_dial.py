@@ -1,0 +1,101 @@
+"""The dial follows a preference or a budget, and never leaves its range."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blendctl.errors import InputError
+from blendctl.features import Dial, DialPoint
+
+POINTS = [
+    DialPoint(0.02, 28.0, 50.0),
+    DialPoint(0.1, 27.0, 30.0),
+    DialPoint(0.4, 25.0, 18.0),
+    DialPoint(1.0, 22.0, 12.0),
+]
+RANGE = (0.02, 1.0)
+
+
+def budget(cost_budget=25.0, **more):
+    return Dial(RANGE, POINTS, cost_budget=cost_budget, **more)
+
+
+@pytest.mark.parametrize(("prefer", "weight"), [(0.0, 1.0), (1.0, 0.02), (0.5, np.sqrt(0.02))])
+def test_a_preference_is_one_weight_for_every_state(prefer, weight):
+    dial = Dial(RANGE, prefer=prefer)
+    assert dial.weights([0.0, 99.0], [0, 900]) == pytest.approx([weight, weight])
+
+
+def test_a_fresh_episode_uses_the_weight_whose_measured_cost_is_the_budget():
+    assert budget(30.0).weights([0.0], [0]) == pytest.approx([0.1])
+    assert 0.1 < budget(25.0).weights([0.0], [0])[0] < 0.4
+
+
+def test_a_budget_above_the_most_performant_setting_needs_no_caution():
+    assert budget(80.0).weights([0.0], [0]) == pytest.approx([0.02])
+
+
+def test_unspent_budget_makes_the_dial_bolder_towards_the_end():
+    weights = budget().weights(np.full(3, 5.0), [300, 600, 900])
+    assert weights[0] > weights[1] >= weights[2]
+
+
+def test_the_latch_closes_when_even_the_safest_setting_would_exceed_the_budget():
+    dial = budget()
+    # 12 per episode: after half of an episode the safest setting still costs 6.
+    assert dial.weights([18.9], [500])[0] < 1.0
+    assert dial.weights([19.0, 26.0], [500, 999]) == pytest.approx([1.0, 1.0])
+
+
+def test_episodes_above_the_budget_lower_the_aim_and_those_below_restore_it():
+    dial = budget()
+    dial.end_episodes(np.full(5, 60.0))
+    lowered = dial.aim
+    assert lowered < 0.7
+    assert dial.weights([0.0], [0])[0] > budget().weights([0.0], [0])[0]
+    dial.end_episodes(np.zeros(3))
+    assert lowered < dial.aim <= 1.0
+
+
+def test_a_budget_that_nobody_can_hold_is_reported_and_drives_the_safest_setting():
+    dial = budget(5.0)
+    assert "12.0" in str(dial.warning)
+    assert dial.weights([0.0], [0]) == pytest.approx([1.0])
+    assert budget(25.0).warning is None
+
+
+@given(
+    spent=st.floats(0, 1e6), step=st.integers(0, 5000), cost_budget=st.floats(0, 1e6), costs=st.lists(st.floats(0, 1e6))
+)
+def test_weights_stay_in_their_range(spent, step, cost_budget, costs):
+    dial = budget(cost_budget)
+    dial.end_episodes(np.array(costs))
+    weight = dial.weights([spent], [step])[0]
+    assert 0.02 <= weight <= 1.0
+
+
+@given(st.lists(st.floats(0, 100), min_size=2, max_size=6), st.integers(0, 999))
+def test_more_spent_never_makes_the_dial_bolder(spent, step):
+    weights = budget().weights(np.sort(spent), np.full(len(spent), step))
+    assert (np.diff(weights) >= -1e-12).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"prefer": 1.5}, "prefer must be 0"),
+        ({"prefer": float("nan")}, "prefer must be 0"),
+        ({"cost_budget": -1.0}, "cost_budget must be"),
+        ({"cost_budget": 5.0, "prefer": 0.5}, "same dial"),
+        ({"cost_budget": 5.0, "episode_steps": 0}, "episode_steps"),
+    ],
+)
+def test_wrong_settings_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        Dial(RANGE, POINTS, **settings)
+
+
+def test_a_budget_needs_measured_settings():
+    with pytest.raises(InputError, match="two settings"):
+        Dial(RANGE, cost_budget=25.0)

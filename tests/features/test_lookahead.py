@@ -1,0 +1,122 @@
+"""The look-ahead context decides as its networks do, calibrates by bootstrapped feedback, and follows the dial."""
+
+import numpy as np
+import pytest
+
+from blendctl import Blender, BlenderBatch
+from blendctl.controllers import load
+from blendctl.controllers.zoo import find_lookahead
+from blendctl.envs import SingleWorld
+from blendctl.errors import InputError
+from blendctl.features import LookAhead
+
+PAIR = ("PointGoal1/ppo", "PointGoal1/ppo-lagrangian")
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return [load(name) for name in PAIR]
+
+
+@pytest.fixture(scope="module")
+def observations():
+    world = SingleWorld("PointGoal1")
+    rows = [world.reset(seed=seed)[0] for seed in range(40)]
+    world.close()
+    return np.array(rows)
+
+
+def bound(pair, **settings):
+    return LookAhead(**settings).bind(pair, objectives=2)
+
+
+def test_the_prior_chooses_what_the_networks_prefer(pair, observations):
+    feature, network = bound(pair, prefer=0.5), find_lookahead(pair)
+    actions = np.zeros((len(observations), 2))
+    estimates = np.stack([feature.rows(observations, actions, arm) @ feature.prior for arm in (0, 1)], axis=1)
+    assert (estimates.sum(axis=2).argmax(axis=1) == network.choose(observations, feature.weight[0])).all()
+
+
+def test_the_estimates_of_the_prior_are_return_and_weighted_cost_in_one_unit(pair, observations):
+    feature, network = bound(pair, prefer=0.3), find_lookahead(pair)
+    weight = float(feature.weight[0])
+    foresight = network.foresee(observations, weight)
+    for arm in (0, 1):
+        estimate = feature.rows(observations, np.zeros((len(observations), 2)), arm) @ feature.prior
+        ratio = estimate[:, 0] / foresight.returns[:, arm]
+        assert ratio == pytest.approx(np.full(len(ratio), ratio[0]))
+        assert estimate[:, 1] == pytest.approx(-weight * foresight.costs[:, arm] * ratio[0])
+
+
+def test_psi_is_shorter_than_one_at_every_setting_and_single_rows_equal_batches(pair, observations):
+    for prefer in (0.0, 0.5, 1.0):
+        feature = bound(pair, prefer=prefer)
+        psi = feature.rows(observations, np.zeros((len(observations), 2)), 0)
+        assert np.linalg.norm(psi, axis=1).max() < 1.0
+        assert feature(observations[3], None, 0) == pytest.approx(psi[3], abs=1e-6)
+
+
+def test_the_target_adds_the_discounted_value_of_where_the_stage_ended(pair, observations):
+    feature, network = bound(pair, prefer=0.5), find_lookahead(pair)
+    weight = float(feature.weight[0])
+    after = network.foresee(observations[:2], weight)
+    best = after.best
+    level = network.level_unit
+    unit = 4 * (level[0] + weight * level[1])
+    carry = network.discount**network.hold
+    target = feature.target(np.array([[0.5, -2.0], [0.0, 0.0]]), observations[:2])
+    assert target[0, 0] == pytest.approx((0.5 + carry * after.returns[0, best[0]]) / unit)
+    assert target[0, 1] == pytest.approx(weight * (-2.0 - carry * after.costs[0, best[0]]) / unit)
+    assert feature.target(np.zeros(2), observations[1]) == pytest.approx(target[1])
+
+
+def drive(blender, *, steps, seed=0):
+    world = SingleWorld("PointGoal1", max_episode_steps=steps)
+    observation, _ = world.reset(seed=seed)
+    arms = []
+    for step in range(steps):
+        observation, reward, _, _, info = world.step(blender.act(observation))
+        blender.observe(reward, info["cost"], done=step == steps - 1)
+        arms.append(blender.last.arm)
+    world.close()
+    return arms
+
+
+def test_a_blender_holds_for_the_stages_of_the_networks_and_learns_from_whole_ones(pair):
+    blender = Blender(pair, features="lookahead", prefer=0.5, seed=0)
+    assert blender.hold == find_lookahead(pair).hold == 5
+    arms = drive(blender, steps=52)
+    assert all(len(set(arms[start : start + 5])) == 1 for start in range(0, 50, 5))
+    # Ten whole stages whose next observation is known; what followed the last, short one is not.
+    assert (blender.bandit.stage, blender.counts.learned) == (10, 10)
+
+
+def test_a_batch_decides_as_single_blenders_do(pair, observations):
+    batch = BlenderBatch(pair, len(observations), features="lookahead", prefer=0.6, frozen=True, seed=0)
+    batch.act(observations)
+    arms = []
+    for observation in observations:
+        blender = Blender(pair, features="lookahead", prefer=0.6, frozen=True, seed=0)
+        blender.act(observation)
+        arms.append(blender.last.arm)
+    assert batch.arm.tolist() == arms
+
+
+def test_a_budget_is_spent_by_the_episode_and_a_hopeless_one_is_reported(pair):
+    blender = Blender(pair, cost_budget=1.0, seed=0)
+    drive(blender, steps=20)
+    assert "below what the safest setting costs" in blender.feature.warning
+    assert blender.counts.events == 1
+
+
+def test_other_controllers_orders_and_objectives_are_refused(pair):
+    with pytest.raises(InputError, match="train-lookahead"):
+        Blender(pair[::-1], features="lookahead")
+    with pytest.raises(InputError, match="train-lookahead"):
+        Blender([lambda o: [0.0, 0.0], pair[1]], features="lookahead")
+    with pytest.raises(InputError, match="another order"):
+        Blender(pair[::-1], features=LookAhead(find_lookahead(pair)))
+    with pytest.raises(InputError, match="objectives"):
+        Blender(pair, features="lookahead", objectives=["reward", "-cost", "-cost_hazards"])
+    with pytest.raises(InputError, match='need features="lookahead"'):
+        Blender(pair, features="predictions", cost_budget=25.0)
