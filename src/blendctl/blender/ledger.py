@@ -30,7 +30,7 @@ class _Stage:
 
     __slots__ = (
         "choice", "observation", "closed", "steps", "seen", "reward", "cost", "feedback", "event",
-        "target", "learned", "spoiled", "retired", "late", "ended", "truth", "correct",
+        "bootstrapped", "learned", "spoiled", "retired", "late", "ended", "truth", "correct",
     )  # fmt: skip
 
     def __init__(self, choice: StageDecision, observation: Any, closed: bool) -> None:
@@ -41,7 +41,7 @@ class _Stage:
         self.seen = 0  # bit i: the feedback of its i-th step was observed
         self.reward = self.cost = 0.0
         self.feedback: FloatArray | None = None  # (objectives,) sum so far
-        self.target: FloatArray | None = None  # (objectives,) feedback completed by a feature that bootstraps
+        self.bootstrapped = False  # its feedback is what psi predicts: a feature that bootstraps has completed it
         self.event = choice.event
         self.learned = False
         self.spoiled = False  # part of its feedback is lost or was refused: never learn from it
@@ -120,7 +120,8 @@ class Ledger:
             stage = self.present
             stage.spoiled |= not stage.closed
             if self._bootstraps and observation is not None and stage.complete and stage.feedback is not None:
-                stage.target = self.feature.target(stage.feedback, observation)
+                stage.feedback = self.feature.target(stage.feedback, observation)
+                stage.bootstrapped = True
                 self._learn(stage)
             self._retire(stage)
 
@@ -202,8 +203,8 @@ class Ledger:
 
     def _learn(self, entry: _Stage) -> bool:
         """Update the bandit with a stage if all its feedback is known and the arm that drove has a context."""
-        choice, feedback = entry.choice, entry.target if self._bootstraps else entry.feedback
-        if self.frozen or entry.spoiled or entry.learned or choice.arm < 0:
+        choice, feedback = entry.choice, entry.feedback
+        if self.frozen or entry.spoiled or entry.learned or choice.arm < 0 or entry.bootstrapped != self._bootstraps:
             return False
         if choice.features is None or feedback is None or not entry.complete:
             return False
@@ -233,6 +234,8 @@ class Ledger:
             entry.closed, self.holding = True, False
             self._learn(entry)
         entry.retired = True
+        if not entry.bootstrapped and self._bootstraps:
+            entry.feedback = None  # a sum over the stage is not what psi predicts
         self._write(entry)
         if not entry.complete:
             self.pending[entry.choice.stage] = entry
