@@ -28,6 +28,7 @@ SMALL = {  # command -> options that make it quick
 LONG = {
     "train",
     "train-context",
+    "train-lookahead",
     "serve",
     "reproduce",
     "compare",

@@ -39,8 +39,9 @@ COMMANDS: dict[str, dict[str, str]] = {
     "Controllers": {
         "train": "Train a controller in a world; resumable.",
         "train-context": "Train context networks of controllers.",
+        "train-lookahead": "Train look-ahead networks of controllers.",
         "evaluate": "Measure return and cost of controllers, with intervals.",
-        "zoo": "List the trained controllers that ship.",
+        "zoo": "List the trained controllers and networks that ship.",
         "check-controller": "Test your own controller and list its defects.",
         "serve": "Serve a controller to other processes.",
     },

@@ -29,27 +29,43 @@ if TYPE_CHECKING:
     from blendctl.training import TrainingRun, UpdateRecord
 
 POSITIONAL = ("world", "algo")
+Command = Callable[..., None]
 
 
-def hyper_parameters(command: Callable[..., None]) -> Callable[..., None]:
-    """Add one option per hyper-parameter, with the help text of its field."""
-    for entry in reversed(fields(TrainConfig)):
-        if entry.name in POSITIONAL:
-            continue
-        flag = entry.name.replace("_", "-")
-        other = f"; trust regions {TRUST_REGION[entry.name]}" if entry.name in TRUST_REGION else ""
-        help_text = f"{_help(entry.name)}  [{_shown(entry.default)}{other}]"
-        if isinstance(entry.default, bool):
-            command = click.option(f"--{flag}/--no-{flag}", entry.name, default=None, help=help_text)(command)
-        else:
-            kind = "TEXT" if isinstance(entry.default, str | tuple) else "NUMBER"
-            command = click.option(f"--{flag}", entry.name, default=None, metavar=kind, help=help_text)(command)
-    return command
+def hyper_parameters(config: type[Any], *, notes: dict[str, Any] | None = None) -> Callable[[Command], Command]:
+    """Add one option per hyper-parameter of a configuration class, with the help text of its field.
+
+    notes: defaults of trust regions by name, for the help text.
+    """
+
+    def add(command: Command) -> Command:
+        for entry in reversed(fields(config)):
+            if entry.name in POSITIONAL:
+                continue
+            flag = entry.name.replace("_", "-")
+            other = f"; trust regions {notes[entry.name]}" if notes and entry.name in notes else ""
+            help_text = f"{_help(entry.name, config)}  [{_shown(entry.default)}{other}]"
+            if isinstance(entry.default, bool):
+                command = click.option(f"--{flag}/--no-{flag}", entry.name, default=None, help=help_text)(command)
+            else:
+                kind = "TEXT" if isinstance(entry.default, str | tuple) else "NUMBER"
+                command = click.option(f"--{flag}", entry.name, default=None, metavar=kind, help=help_text)(command)
+        return command
+
+    return add
 
 
-def _help(name: str) -> str:
+def chosen_options(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the hyper-parameters that the user typed, with the sizes of hidden layers as a list."""
+    chosen = {name: value for name, value in values.items() if value is not None}
+    if "hidden" in chosen:
+        chosen["hidden"] = [size for size in str(chosen["hidden"]).split(",") if size]
+    return chosen
+
+
+def _help(name: str, config: type[Any] = TrainConfig) -> str:
     """Return a hyper-parameter's help as a sentence."""
-    text = option_help(name)
+    text = option_help(name, config)
     return f"{text[0].upper()}{text[1:]}."
 
 
@@ -69,7 +85,7 @@ def _shown(default: Any) -> str:
 )  # fmt: skip
 @click.option("--every", default=45.0, help="Maximum seconds between checkpoints.")
 @click.option("--quiet", is_flag=True, help="Print a line per ten updates, as when stderr is not a terminal.")
-@hyper_parameters
+@hyper_parameters(TrainConfig, notes=TRUST_REGION)
 def train(
     world: str,
     algo: str | None,
@@ -89,9 +105,7 @@ def train(
     from blendctl.training import TrainingRun
 
     options = read_options(config_file) if config_file else {}
-    chosen = {name: value for name, value in hyper_parameter_values.items() if value is not None}
-    if "hidden" in chosen:
-        chosen["hidden"] = [size for size in str(chosen["hidden"]).split(",") if size]
+    chosen = chosen_options(hyper_parameter_values)
     options |= {"world": world} | chosen
     if algo is not None:
         options["algo"] = algo
@@ -125,7 +139,7 @@ def train(
 
 def _train(run: TrainingRun, console: Console, *, quiet: bool) -> bool:
     """Train with a progress bar; return False if Ctrl-C stopped the run (the state is saved)."""
-    with _Interrupt() as interrupt, progress_bar(quiet=quiet) as progress:
+    with DelayedInterrupt() as interrupt, progress_bar(quiet=quiet) as progress:
         task = progress.add_task("simulating", total=run.config.steps, completed=run.trainer.steps)
         for record in run.records():
             line = _line(record, run.config)
@@ -138,13 +152,13 @@ def _train(run: TrainingRun, console: Console, *, quiet: bool) -> bool:
     return True
 
 
-class _Interrupt:
+class DelayedInterrupt:
     """Delay the first Ctrl-C to the end of an update, when the state can be saved."""
 
     def __init__(self) -> None:
         self.requested = False
 
-    def __enter__(self) -> _Interrupt:
+    def __enter__(self) -> DelayedInterrupt:
         self._previous = signal.signal(signal.SIGINT, self._on_signal)
         return self
 

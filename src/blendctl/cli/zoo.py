@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -10,21 +11,20 @@ from blendctl.cli.completers import zoo_controllers
 from blendctl.cli.output import make_table, optional, table_console, write_json
 from blendctl.cli.shared_options import json_option
 from blendctl.controllers import load, zoo_names
-from blendctl.controllers.card import card_markdown
-from blendctl.controllers.zoo import add_to_zoo
+from blendctl.controllers.zoo import add_to_zoo, lookahead_names, zoo_card
 from blendctl.errors import InputError
 
 
 @click.command(epilog="Example: blendctl zoo --show PointGoal1/ppo")
 @json_option("the cards, or with --show or --add that one card,")
-@click.option("--show", metavar="NAME", shell_complete=zoo_controllers, help="Print the card of one controller.")
+@click.option("--show", metavar="NAME", shell_complete=zoo_controllers, help="Print one card.")
 @click.option(
     "--add", "run", type=click.Path(path_type=Path),
-    help="Add the controller of a finished run to the zoo of this installation.",
+    help="Add the controller or the look-ahead networks of a finished run to the zoo of this installation.",
 )  # fmt: skip
-@click.option("--replace", is_flag=True, help="Allow --add to overwrite a controller of the same world and algorithm.")
+@click.option("--replace", is_flag=True, help="Allow --add to overwrite what has the same name.")
 def zoo(json_file: Path | None, show: str | None, run: Path | None, replace: bool) -> None:
-    """List the trained controllers that ship with blendctl, with their return and cost."""
+    """List the trained controllers and look-ahead networks that ship with blendctl, with their return and cost."""
     if run is not None and show is not None:
         raise InputError("--add and --show cannot be used together; use one of them")
     if replace and run is None:
@@ -32,17 +32,17 @@ def zoo(json_file: Path | None, show: str | None, run: Path | None, replace: boo
     if run is not None:
         path = add_to_zoo(run, replace=replace)
         table_console(json_file).print(f"added {path}", soft_wrap=True)
-        write_json(json_file, load(path).card)
+        write_json(json_file, json.loads(path.with_suffix(".json").read_text()))
         return
     if show is not None:
-        card = load(show).card
+        card, page = zoo_card(show)
         if json_file is None:
-            click.echo(card_markdown(card))
+            click.echo(page)
         write_json(json_file, card)
         return
     cards = {name: load(name).card for name in zoo_names()}
     if json_file is not None:
-        write_json(json_file, cards)
+        write_json(json_file, cards | {name: zoo_card(name)[0] for name in lookahead_names()})
         return
     table = make_table(
         "controller", "steps", "return", "cost", "R²", caption="R²: next-step reward, cost while blending"
@@ -57,4 +57,25 @@ def zoo(json_file: Path | None, show: str | None, run: Path | None, replace: boo
             optional(evaluation.get("cost_mean"), ".1f"),
             f"{r2['reward_blending']:.2f}, {r2['cost_blending']:.2f}" if r2 else "",
         )
-    table_console(None).print(table)
+    console = table_console(None)
+    console.print(table)
+    if not lookahead_names():
+        return
+    table = make_table(
+        "look-ahead networks", "steps", "weight", "return", "cost", "over budget", "R²",
+        caption="R²: return, cost difference between the controllers",
+    )  # fmt: skip
+    for name in lookahead_names():
+        card, _ = zoo_card(name)
+        dial = card.get("dial") or [{}]
+        point = dial[len(dial) // 2]  # the middle of the dial
+        table.add_row(
+            name,
+            f"{card['steps']:,}",
+            optional(point.get("weight"), ".3g"),
+            optional(point.get("return_mean"), ".2f"),
+            optional(point.get("cost_mean"), ".1f"),
+            optional(point.get("over_budget"), ".0%"),
+            ", ".join(f"{r2:.2f}" for r2 in card.get("r2_difference") or ()),
+        )
+    console.print(table)

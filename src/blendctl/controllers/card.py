@@ -91,7 +91,8 @@ def lookahead_markdown(card: dict[str, Any]) -> str:
     if card.get("r2_level"):
         lines += ["Held-out R²:", "", "| | return | cost |", "|---|---|---|"]
         for name, key in (("level", "r2_level"), ("difference between controllers", "r2_difference")):
-            lines.append(f"| {name} | " + " | ".join(f"{value:.3f}" for value in card[key]) + " |")
+            # Without branches there is no R² of the difference.
+            lines.append(f"| {name} | " + " | ".join(f"{value:.3f}" for value in card[key] or ()) + " |")
         lines += ["", card["note"], ""]
     rows = [(point["name"], point) for point in card.get("alone", [])]
     rows += [(f"switch, cost weight {point['weight']:.3g}", point) for point in card.get("dial", [])]

@@ -1,4 +1,4 @@
-"""Train controllers with PPO, TRPO, CPO, PPO-Lagrangian and TRPO-Lagrangian; all but the settings need torch."""
+"""Train controllers, context networks and look-ahead networks; all but the settings need torch."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from blendctl.errors import MissingExtraError
 from blendctl.training.config import ALGORITHMS, SAFE_ALGORITHMS, TrainConfig
 from blendctl.training.context_config import ContextConfig
+from blendctl.training.lookahead_config import LookAheadConfig
 
 if TYPE_CHECKING:
     from blendctl.training.context import train_contexts
+    from blendctl.training.lookahead_training import train_lookahead
     from blendctl.training.run import TrainingRun
     from blendctl.training.trainer import Trainer, UpdateRecord, make_worlds
 
@@ -28,6 +30,8 @@ __all__ = [
     "TrainConfig",
     "ContextConfig",
     "train_contexts",
+    "LookAheadConfig",
+    "train_lookahead",
     "Trainer",
     "UpdateRecord",
     "TrainingRun",
@@ -35,7 +39,7 @@ __all__ = [
 ]
 
 # Loaded on first use: they import torch, which the help and completion of a command must not do.
-_LAZY = {"TrainingRun": "run", "train_contexts": "context"} | dict.fromkeys(
+_LAZY = {"TrainingRun": "run", "train_contexts": "context", "train_lookahead": "lookahead_training"} | dict.fromkeys(
     ("Trainer", "UpdateRecord", "make_worlds"), "trainer"
 )
 

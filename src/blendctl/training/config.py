@@ -24,9 +24,9 @@ def option(default: Any, help_text: str) -> Any:
     return field(default=default, metadata={"help": help_text})
 
 
-def option_help(name: str) -> str:
-    """Return the help text of a hyper-parameter."""
-    return next(str(f.metadata["help"]) for f in fields(TrainConfig) if f.name == name)
+def option_help(name: str, config: type[Any] | None = None) -> str:
+    """Return the help text of a hyper-parameter of a configuration class, `TrainConfig` by default."""
+    return next(str(f.metadata["help"]) for f in fields(config or TrainConfig) if f.name == name)
 
 
 @dataclass(frozen=True)
@@ -79,17 +79,17 @@ class TrainConfig:
         if self.algo not in ALGORITHMS:
             raise InputError(f'there is no algorithm "{self.algo}"; {did_you_mean(self.algo, ALGORITHMS)}')
         for name in ("steps", "worlds", "rollout", "minibatch", "passes", "cg_steps", "fisher_rows", "threads"):
-            _require(self, name, getattr(self, name) >= 1, "at least 1")
+            require(self, name, getattr(self, name) >= 1, "at least 1")
         for name in ("policy_lr", "value_lr", "clip", "target_kl", "max_grad", "damping"):
-            _require(self, name, getattr(self, name) > 0, "above 0")
+            require(self, name, getattr(self, name) > 0, "above 0")
         for name in NOT_NEGATIVE:
-            _require(self, name, getattr(self, name) >= 0, "0 or more")
-        _require(self, "multiplier_max", self.multiplier_max >= self.multiplier, "at least the initial multiplier")
-        _require(self, "discount", 0 <= self.discount < 1, "0 to below 1")
-        _require(self, "gae", 0 <= self.gae <= 1, "0 to 1")
-        _require(self, "backtrack", 0 < self.backtrack < 1, "between 0 and 1")
-        _require(self, "hidden", len(self.hidden) >= 1 and min(self.hidden) >= 1, "sizes such as 256,256")
-        _require(self, "encoding", self.encoding in ("full", "near", "raw"), "full, near or raw")
+            require(self, name, getattr(self, name) >= 0, "0 or more")
+        require(self, "multiplier_max", self.multiplier_max >= self.multiplier, "at least the initial multiplier")
+        require(self, "discount", 0 <= self.discount < 1, "0 to below 1")
+        require(self, "gae", 0 <= self.gae <= 1, "0 to 1")
+        require(self, "backtrack", 0 < self.backtrack < 1, "between 0 and 1")
+        require(self, "hidden", len(self.hidden) >= 1 and min(self.hidden) >= 1, "sizes such as 256,256")
+        require(self, "encoding", self.encoding in ("full", "near", "raw"), "full, near or raw")
 
     @property
     def safe(self) -> bool:
@@ -108,12 +108,7 @@ class TrainConfig:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> TrainConfig:
         """Build a configuration from named values and the defaults of its algorithm; refuse unknown names."""
-        kinds = {f.name: type(f.default) for f in fields(cls)}
-        values: dict[str, Any] = {}
-        for name, value in data.items():
-            if name not in kinds:
-                raise InputError(f'there is no option "{name}"; {did_you_mean(name, kinds)}')
-            values[name] = _converted(name, value, kinds[name])
+        values = convert_options(cls, data)
         return cls(**(DEFAULTS.get(values.get("algo", cls.algo), {}) | values))
 
     @classmethod
@@ -139,7 +134,16 @@ TRUST_REGION = {"rollout": 250, "target_kl": 0.02, "passes": 4}
 DEFAULTS: dict[str, dict[str, Any]] = dict.fromkeys(("trpo", "trpo-lagrangian", "cpo"), TRUST_REGION)
 
 
-def _converted(name: str, value: Any, kind: type) -> Any:
+def convert_options(config: type[Any], data: dict[str, Any]) -> dict[str, Any]:
+    """Convert named values to the types of a configuration's defaults; raise InputError for unknown names."""
+    kinds = {f.name: type(f.default) for f in fields(config)}
+    for name in data:
+        if name not in kinds:
+            raise InputError(f'there is no option "{name}"; {did_you_mean(name, kinds)}')
+    return {name: _converted(config, name, value, kinds[name]) for name, value in data.items()}
+
+
+def _converted(config: type[Any], name: str, value: Any, kind: type) -> Any:
     try:
         if kind is tuple:
             return tuple(int(v) for v in value)
@@ -152,9 +156,12 @@ def _converted(name: str, value: Any, kind: type) -> Any:
             raise TypeError
         return kind(number)
     except (TypeError, ValueError) as error:
-        raise InputError(f"option {name} is {value!r}; expected {kind.__name__}: {option_help(name)}") from error
+        help_text = option_help(name, config)
+        raise InputError(f"option {name} is {value!r}; expected {kind.__name__}: {help_text}") from error
 
 
-def _require(config: TrainConfig, name: str, holds: bool, allowed: str) -> None:
+def require(config: Any, name: str, holds: bool, allowed: str) -> None:
+    """Raise InputError with the allowed values of a hyper-parameter unless the condition holds."""
     if not holds:
-        raise InputError(f"option {name} is {getattr(config, name)!r}; allowed: {allowed} ({option_help(name)})")
+        help_text = option_help(name, type(config))
+        raise InputError(f"option {name} is {getattr(config, name)!r}; allowed: {allowed} ({help_text})")

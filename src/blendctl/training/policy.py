@@ -105,6 +105,7 @@ def to_dense(module: nn.Sequential) -> Dense:
     return Dense(
         tuple(np.ascontiguousarray(layer.weight.detach().numpy().T, np.float32) for layer in layers),
         tuple(layer.bias.detach().numpy().astype(np.float32) for layer in layers),
+        "relu" if any(isinstance(layer, nn.ReLU) for layer in module) else "tanh",
     )
 
 

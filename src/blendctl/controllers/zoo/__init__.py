@@ -22,10 +22,13 @@ __all__ = [
     "load",
     "find_controller_file",
     "find_lookahead",
+    "lookahead_path",
     "zoo_names",
     "lookahead_names",
+    "zoo_card",
     "in_zoo",
     "add_to_zoo",
+    "check_new",
     "write_card",
     "ZOO",
 ]
@@ -57,6 +60,15 @@ def lookahead_names() -> list[str]:
     return sorted(
         f"{p.parent.name}/{p.name.removesuffix(LOOKAHEAD_SUFFIX)}" for p in ZOO.glob(f"*/*{LOOKAHEAD_SUFFIX}")
     )
+
+
+def zoo_card(name: str | Path) -> tuple[dict[str, Any], str]:
+    """Return the card of a controller or of look-ahead networks of the zoo, as data and as Markdown."""
+    if name in lookahead_names():
+        card = read_lookahead(ZOO / f"{name}{LOOKAHEAD_SUFFIX}").card
+        return card, lookahead_markdown(card)
+    card = load(name).card
+    return card, card_markdown(card)
 
 
 def find_lookahead(controllers: Sequence[Controller]) -> LookAheadNetwork | None:
@@ -112,7 +124,8 @@ def add_to_zoo(run: str | Path, *, zoo: Path | None = None, replace: bool = Fals
     lookahead = Path(run) / LOOKAHEAD_FILE if Path(run).is_dir() else Path(run)
     if lookahead.name.endswith("lookahead.safetensors") and lookahead.is_file():
         network = read_lookahead(lookahead)
-        return _add(lookahead, network.card, zoo / f"{lookahead_name(network)}{LOOKAHEAD_SUFFIX}", replace=replace)
+        world = str(network.card.get("world") or network.names[0].rpartition("/")[0])
+        return _add(lookahead, network.card, lookahead_path(world, network.names, zoo=zoo), replace=replace)
     controller = load(run)
     if not controller.card:
         raise InputError(f"the controller of {run} has no card yet; finish the training run first")
@@ -123,23 +136,27 @@ def add_to_zoo(run: str | Path, *, zoo: Path | None = None, replace: bool = Fals
     return _add(find_controller_file(run), controller.card, zoo / world / f"{algorithm}.safetensors", replace=replace)
 
 
-def lookahead_name(network: LookAheadNetwork) -> str:
-    """Return the name of look-ahead networks in a zoo: WORLD/NAME+NAME."""
-    world = str(network.card.get("world") or network.names[0].rpartition("/")[0])
-    names = [name.rpartition("/")[2] for name in network.names]
+def lookahead_path(world: str, controllers: Sequence[str], *, zoo: Path | None = None) -> Path:
+    """Return the path of look-ahead networks in a zoo: WORLD/NAME+NAME.lookahead.safetensors."""
+    names = [name.rpartition("/")[2] for name in controllers]
     for word in (world, *names):
         if not word or Path(word).name != word:
-            raise InputError(f"the networks must name a world and their controllers, actually: {word!r}")
-    return f"{world}/{'+'.join(names)}"
+            raise InputError(f"look-ahead networks in the zoo must name a world and controllers, actually: {word!r}")
+    return (zoo or ZOO) / world / f"{'+'.join(names)}{LOOKAHEAD_SUFFIX}"
 
 
-def _add(source: Path, card: dict[str, Any], path: Path, *, replace: bool) -> Path:
+def check_new(path: Path, source: Path, *, replace: bool) -> None:
+    """Raise InputError if a file of the zoo exists and may not be overwritten."""
     if path.exists() and not replace:
         name = f"{path.parent.name}/{path.name.removesuffix(LOOKAHEAD_SUFFIX).removesuffix('.safetensors')}"
         raise InputError(
             f'the zoo has a "{name}" already; overwrite it with --replace. Every command also accepts the path '
             f"{source} directly"
         )
+
+
+def _add(source: Path, card: dict[str, Any], path: Path, *, replace: bool) -> Path:
+    check_new(path, source, replace=replace)
     write_atomically(path, source.read_bytes())
     write_card(card, path)
     return path

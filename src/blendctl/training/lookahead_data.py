@@ -1,0 +1,201 @@
+"""Data for look-ahead networks: what every controller reaches from the same state in an option of a few steps.
+
+Where the environment has `snapshot` and `restore` (the built-in worlds), all controllers drive the next `hold` steps
+from the same state with the same action noise, and one of these branches continues. Elsewhere one controller drives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box
+from gymnasium.vector import AutoresetMode, VectorEnv
+from numpy.typing import NDArray
+
+from blendctl.controllers.adapters import act_rows
+from blendctl.controllers.base import Controller, Stateful
+from blendctl.errors import InputError
+from blendctl.training.collector import EpisodeTotals, final_observations
+
+__all__ = ["Decisions", "Replay", "OptionCollector", "first_layout"]
+
+Array = NDArray[np.float32]
+FloatArray = NDArray[np.float64]
+ArmArray = NDArray[np.intp]
+BoolArray = NDArray[np.bool_]
+
+
+def first_layout(seed: int) -> int:
+    """Return the first layout seed of a training run; validation uses seeds below 1,000,000, tests from 10,000,000."""
+    return 5_000_000 + 100_000 * seed
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """The outcomes of n decisions, for each of k controllers; those that were not labelled hold 0."""
+
+    inputs: Array  # (n, inputs) encoded observation at the decision
+    following: Array  # (n, k, inputs) encoded observation at the end of the option
+    sums: Array  # (n, k, 2) discounted return and cost of the option
+    carry: Array  # (n, k) discount of what follows; 0 where the episode terminated
+    labelled: BoolArray  # (n, k) whether this controller drove from here
+
+    @classmethod
+    def empty(cls, n: int, k: int, inputs: int) -> Decisions:
+        """Return n decisions of k controllers without labels."""
+        return cls(
+            np.zeros((n, inputs), np.float32),
+            np.zeros((n, k, inputs), np.float32),
+            np.zeros((n, k, 2), np.float32),
+            np.zeros((n, k), np.float32),
+            np.zeros((n, k), np.bool_),
+        )
+
+
+class Replay:
+    """Hold all decisions of a run."""
+
+    def __init__(self, capacity: int, controllers: int, inputs: int) -> None:
+        self.size = 0
+        self.capacity = capacity
+        self.rows = Decisions.empty(capacity, controllers, inputs)
+
+    def add(self, decisions: Decisions) -> None:
+        """Append decisions, as many as fit."""
+        n = min(len(decisions.inputs), self.capacity - self.size)
+        for name, array in vars(self.rows).items():
+            array[self.size : self.size + n] = getattr(decisions, name)[:n]
+        self.size += n
+
+    def take(self, index: NDArray[np.int64] | slice) -> Decisions:
+        """Return the decisions at an index."""
+        return Decisions(**{name: array[index] for name, array in vars(self.rows).items()})
+
+
+class OptionCollector:
+    """Drive a vector environment option by option, and label what the controllers reach."""
+
+    def __init__(
+        self,
+        environment: VectorEnv[Any, Any, Any],
+        controllers: Sequence[Controller],
+        *,
+        encode: Callable[[FloatArray], Array],
+        hold: int,
+        discount: float,
+        seed: int,
+    ) -> None:
+        mode = environment.metadata.get("autoreset_mode")
+        if mode is not AutoresetMode.SAME_STEP:
+            raise InputError(
+                "look-ahead training needs a vector environment with autoreset_mode=AutoresetMode.SAME_STEP, "
+                f"actually: {mode}"
+            )
+        self.environment: Any = environment  # Any: it may have snapshot and restore
+        self.controllers, self.encode = controllers, encode
+        self.hold, self.discount = hold, discount
+        # The memory of a controller cannot be restored, so its branches would not start from the same state.
+        stateful = any(isinstance(controller, Stateful) for controller in controllers)
+        self.branching = not stateful and all(hasattr(environment, name) for name in ("snapshot", "restore"))
+        space = environment.single_action_space
+        self.limits = (space.low, space.high) if isinstance(space, Box) else (-np.inf, np.inf)
+        self.totals = EpisodeTotals(environment.num_envs, keep=64)
+        self.start(first_layout(seed), np.random.default_rng([seed, 1]))
+
+    def start(self, layout: int, rng: np.random.Generator) -> None:
+        """Begin new episodes, with layout seeds from `layout`."""
+        self.rng = rng
+        self.observations: FloatArray = np.asarray(self.environment.reset(seed=layout)[0], np.float64)
+        self.totals.drop(np.ones(self.environment.num_envs, np.bool_))
+
+    @property
+    def steps_per_decision(self) -> int:
+        """Environment steps of one call of `collect`."""
+        return int(self.environment.num_envs * self.hold * (len(self.controllers) if self.branching else 1))
+
+    def collect(self, arms: ArmArray) -> tuple[Decisions, BoolArray]:
+        """Drive one option, label it, and continue with controllers arms (n,); return also whose episode ended (n,)."""
+        n, k = self.environment.num_envs, len(self.controllers)
+        inputs = self.encode(self.observations)
+        out = Decisions.empty(n, k, inputs.shape[1])
+        out.inputs[:] = inputs
+        noise = int(self.rng.integers(2**32))
+        if self.branching:
+            start, start_observations = self.environment.snapshot(), self.observations
+            branches = []  # end state, observations, ended, sums of each
+            for arm in range(k):
+                if arm:
+                    self.environment.restore(start)
+                    self.observations = start_observations
+                ended, sums = self._drive(np.full(n, arm), noise, out)
+                branches.append((self.environment.snapshot(), self.observations, ended, sums))
+            ends, *arrays = zip(*branches, strict=True)
+            self.environment.restore([ends[arm][row] for row, arm in enumerate(arms)])
+            self.observations, ended, sums = (np.stack(array)[arms, np.arange(n)] for array in arrays)
+        else:
+            ended, sums = self._drive(arms, noise, out)
+        self.totals.add(sums[:, 0], sums[:, 1], ended)
+        return out, ended
+
+    def _drive(self, arms: ArmArray, noise: int, out: Decisions) -> tuple[BoolArray, FloatArray]:
+        """Drive `hold` steps with controllers arms (n,), and write the outcome to `out`.
+
+        Return whose episode ended (n,), and the undiscounted return and cost (n, 2) until then.
+        """
+        n = len(arms)
+        rows = np.arange(n)
+        discounted, sums = np.zeros((n, 2)), np.zeros((n, 2))
+        running = np.ones(n, np.bool_)  # the episode of the decision has not ended
+        terminated_once = np.zeros(n, np.bool_)
+        factor = np.ones(n)
+        last = self.observations.copy()
+        rng = np.random.default_rng(noise)  # equal noise in every branch makes their difference less noisy
+        for _ in range(self.hold):
+            following, reward, terminated, truncated, infos = self.environment.step(self._actions(arms, rng))
+            feedback = np.where(running[:, None], np.stack([reward, _costs(infos, n)], axis=1), 0.0)
+            sums += feedback
+            discounted += factor[:, None] * feedback
+            factor = np.where(running, factor * self.discount, factor)
+            self.observations = np.asarray(following, np.float64)
+            last[running] = self.observations[running]
+            ended = (terminated | truncated) & running
+            for row, observation in final_observations(infos, ended).items():
+                last[row] = observation
+            terminated_once |= terminated & running
+            running &= ~ended
+            if ended.any() and not running.any():
+                self._forget()
+        out.sums[rows, arms] = discounted
+        out.carry[rows, arms] = np.where(terminated_once, 0.0, factor)
+        out.following[rows, arms] = self.encode(last)
+        out.labelled[rows, arms] = True
+        return ~running, sums
+
+    def _actions(self, arms: ArmArray, rng: np.random.Generator) -> FloatArray:
+        """Return actions (n, action_size); the noise of a row does not depend on the controllers of other rows."""
+        state = rng.bit_generator.state
+        actions = np.zeros((len(arms), 1))
+        for arm in np.unique(arms):
+            rng.bit_generator.state = state
+            actions = np.where((arms == arm)[:, None], act_rows(self.controllers[arm], self.observations, rng), actions)
+        return np.clip(actions, *self.limits)
+
+    def _forget(self) -> None:
+        """Reset controllers with memory when all episodes have ended."""
+        for controller in self.controllers:
+            if isinstance(controller, Stateful):
+                controller.reset()
+
+
+def _costs(infos: dict[str, Any], n: int) -> FloatArray:
+    """Return the costs of a step (n,); those of a last step may be in `final_info`."""
+    if "cost" not in infos:
+        raise InputError('look-ahead training needs the cost of each step in infos["cost"]; add it with a wrapper')
+    costs = np.asarray(infos["cost"], np.float64)
+    final = infos.get("final_info")
+    if isinstance(final, dict) and "cost" in final and "_final_info" in infos:
+        costs = np.where(infos["_final_info"], np.asarray(final["cost"], np.float64), costs)
+    return costs.reshape(n)
