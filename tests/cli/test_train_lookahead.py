@@ -1,4 +1,4 @@
-"""`blendctl train-lookahead`: networks, card and dial from one command; resuming; nothing is overwritten by accident."""
+"""`blendctl train-lookahead`: one command trains, measures, resumes and ships networks; it overwrites nothing."""
 
 import json
 import shutil

@@ -24,8 +24,6 @@ from blendctl.controllers.zoo import PAIRS, add_to_zoo, check_new, lookahead_pat
 from blendctl.errors import InputError
 from blendctl.training.lookahead_config import LookAheadConfig
 
-__all__ = ["train_lookahead"]
-
 
 @click.command(
     "train-lookahead",

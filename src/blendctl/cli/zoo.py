@@ -62,16 +62,15 @@ def zoo(json_file: Path | None, show: str | None, run: Path | None, replace: boo
     if not lookahead_names():
         return
     table = make_table(
-        "look-ahead networks", "steps", "weight", "return", "cost", "over budget", "R²",
-        caption="R²: return, cost difference between the controllers",
+        "look-ahead networks", "weight", "return", "cost", "over", "R²",
+        caption="weight: middle of the dial; over: episodes above the budget; R²: differences of return, cost",
     )  # fmt: skip
     for name in lookahead_names():
         card, _ = zoo_card(name)
         dial = card.get("dial") or [{}]
-        point = dial[len(dial) // 2]  # the middle of the dial
+        point = dial[len(dial) // 2]
         table.add_row(
             name,
-            f"{card['steps']:,}",
             optional(point.get("weight"), ".3g"),
             optional(point.get("return_mean"), ".2f"),
             optional(point.get("cost_mean"), ".1f"),

@@ -17,8 +17,6 @@ from blendctl.controllers.encoding import Encoding
 from blendctl.controllers.lookahead_network import LookAheadNetwork, Normalisation
 from blendctl.errors import FileFormatError
 
-__all__ = ["read_lookahead", "write_lookahead", "read_digests", "LOOKAHEAD_FILE"]
-
 FORMAT = "blendctl-lookahead"
 VERSION = 1
 LOOKAHEAD_FILE = "lookahead.safetensors"  # in the directory of a training run

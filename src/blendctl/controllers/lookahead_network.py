@@ -25,8 +25,6 @@ from blendctl.controllers.encoding import LARGEST_SIZE, Encoding
 from blendctl.controllers.number_checks import check_real, check_whole
 from blendctl.errors import InputError
 
-__all__ = ["LookAheadNetwork", "Foresight", "Normalisation", "controller_digest", "controller_label"]
-
 NORMALISED_CLIP = 10.0  # standard deviations
 LARGEST_HOLD = 1_000_000
 LARGEST_DISCOUNT = 1.0 - 1e-9

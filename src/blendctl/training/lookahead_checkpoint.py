@@ -21,17 +21,8 @@ from blendctl.controllers.lookahead_network import Normalisation
 from blendctl.controllers.number_checks import check_real, check_whole
 from blendctl.errors import FileFormatError, InputError
 from blendctl.training.lookahead_config import LookAheadConfig
-from blendctl.training.lookahead_data import Decisions, Replay
+from blendctl.training.lookahead_data import DecisionBuffer, Decisions
 from blendctl.training.lookahead_learner import LookAheadLearner
-
-__all__ = [
-    "LookAheadCheckpoint",
-    "read_checkpoint",
-    "read_decisions",
-    "read_held_out",
-    "write_checkpoint",
-    "CHECKPOINT_FILE",
-]
 
 FORMAT = "blendctl-lookahead-checkpoint"
 VERSION = 1
@@ -70,8 +61,8 @@ def write_checkpoint(
     *,
     config: LookAheadConfig,
     digests: list[str],
-    replay: Replay,
-    held_out: Replay,
+    replay: DecisionBuffer,
+    held_out: DecisionBuffer,
     learner: LookAheadLearner,
     encoding: Encoding | Normalisation,
     done: int,

@@ -8,8 +8,6 @@ from typing import Any
 
 from blendctl.training.config import convert_options, option, require
 
-__all__ = ["LookAheadConfig"]
-
 
 @dataclass(frozen=True)
 class LookAheadConfig:

@@ -20,8 +20,6 @@ from blendctl.controllers.base import Controller, Stateful
 from blendctl.errors import InputError
 from blendctl.training.collector import EpisodeTotals, final_observations
 
-__all__ = ["Decisions", "Replay", "OptionCollector", "first_layout"]
-
 Array = NDArray[np.float32]
 FloatArray = NDArray[np.float64]
 ArmArray = NDArray[np.intp]
@@ -55,7 +53,7 @@ class Decisions:
         )
 
 
-class Replay:
+class DecisionBuffer:
     """Hold all decisions of a run."""
 
     def __init__(self, capacity: int, controllers: int, inputs: int) -> None:

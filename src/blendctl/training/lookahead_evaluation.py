@@ -16,8 +16,6 @@ from blendctl.rollout import StepInput
 from blendctl.switches.base import ArmArray, Switch, open_worlds
 from blendctl.switches.single_controller import SingleController
 
-__all__ = ["FixedWeightSwitch", "measure_dial", "VALIDATION_SEED"]
-
 FloatArray = NDArray[np.float64]
 
 VALIDATION_SEED = 500_000

@@ -21,8 +21,6 @@ from blendctl.training.lookahead_config import LookAheadConfig
 from blendctl.training.lookahead_data import Decisions
 from blendctl.training.policy import to_dense
 
-__all__ = ["LookAheadLearner", "LookAheadAccuracy"]
-
 FINAL_RATE_FACTOR = 0.03  # the learning rate ends at this share of its start
 SPREAD_RATE = 0.01  # weight of a minibatch in the running spread of the differences
 DIFFERENCE_SHARE = 0.1  # unit of the differences, in units of the levels

@@ -22,10 +22,8 @@ from blendctl.controllers.lookahead_network import Normalisation, controller_dig
 from blendctl.errors import FileFormatError, InputError
 from blendctl.training import lookahead_checkpoint as checkpoint
 from blendctl.training.lookahead_config import LookAheadConfig
-from blendctl.training.lookahead_data import OptionCollector, Replay, first_layout
+from blendctl.training.lookahead_data import DecisionBuffer, OptionCollector, first_layout
 from blendctl.training.lookahead_learner import LookAheadLearner
-
-__all__ = ["train_lookahead", "estimate_normalisation", "LookAheadProgress"]
 
 HELD_OUT_SHARE = 0.05  # share of the decisions, the latest, that measure the accuracy
 FIRST_UPDATE = 4000  # decisions before the first gradient step
@@ -74,8 +72,8 @@ class _Run:
         self.worlds = environment.num_envs
         self.decisions = max(1, config.steps // self.collector.steps_per_decision)  # of each world
         held_out = int(self.decisions * HELD_OUT_SHARE) * self.worlds
-        self.replay = Replay(self.decisions * self.worlds - held_out, len(controllers), encoding.size)
-        self.held_out = Replay(held_out, len(controllers), encoding.size)
+        self.replay = DecisionBuffer(self.decisions * self.worlds - held_out, len(controllers), encoding.size)
+        self.held_out = DecisionBuffer(held_out, len(controllers), encoding.size)
         self.learner = LookAheadLearner(encoding.size, len(controllers), config=config)
         self.rng = np.random.default_rng([config.seed, 2])
         self.done = 0  # decisions of each world
