@@ -8,8 +8,6 @@ from pathlib import Path
 
 from blendctl.errors import BlendctlError
 
-__all__ = ["write_atomically"]
-
 
 def write_atomically(path: Path, data: bytes, *, make_folder: bool = True) -> None:
     """Write a file so that a crash or a full disk leaves the old content in place.

@@ -13,8 +13,6 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
-__all__ = ["compiled", "inlined"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 # files and constants that a compiled function depends on, by its id; compiled functions are never freed

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from blendctl.errors import InputError
 
-__all__ = ["mean_interval", "mean_sign_confidence", "proportion_interval", "bootstrap_interval"]
-
 FloatArray = NDArray[np.float64]
 
 LEVEL = 0.95  # probability that an interval covers the true value

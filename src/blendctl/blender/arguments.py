@@ -17,19 +17,6 @@ from blendctl.controllers import Controller
 from blendctl.errors import InputError, did_you_mean
 from blendctl.features import BoundFeature
 
-__all__ = [
-    "as_controller_list",
-    "bandit_options",
-    "count",
-    "choice",
-    "check_names",
-    "check_fallback",
-    "make_bandit",
-    "check_bench",
-    "check_shape",
-    "check_safe_action",
-]
-
 
 def as_controller_list(controllers: Any) -> list[Controller | Callable[..., Any]]:
     """Return the controllers as a list, at least one."""

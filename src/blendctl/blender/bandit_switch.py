@@ -14,8 +14,6 @@ from blendctl.errors import InputError, StateError
 from blendctl.features import BoundFeature
 from blendctl.rollout import StepBatch, StepInput, Switch
 
-__all__ = ["BanditSwitch"]
-
 FloatArray = NDArray[np.float64]
 
 

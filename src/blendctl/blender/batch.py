@@ -21,8 +21,6 @@ from blendctl.errors import InputError, StateError
 from blendctl.features import Feature, bind_feature
 from blendctl.rollout import StepBatch, StepInput, propose
 
-__all__ = ["BlenderBatch", "BatchRecord"]
-
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 

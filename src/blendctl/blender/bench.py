@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from blendctl.errors import InputError
 
-__all__ = ["Bench", "BenchRules"]
-
 
 @dataclass(frozen=True)
 class BenchRules:

@@ -10,8 +10,6 @@ from blendctl.bandit import BlendingBandit, persistence
 from blendctl.errors import InputError
 from blendctl.features import BoundFeature
 
-__all__ = ["save_blend", "load_blend"]
-
 
 def save_blend(
     path: str | Path,

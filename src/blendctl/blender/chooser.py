@@ -14,8 +14,6 @@ from blendctl.blender.finite_check import finite_vector
 from blendctl.errors import InputError
 from blendctl.features import BoundFeature
 
-__all__ = ["Chooser", "Choice"]
-
 FloatArray = NDArray[np.float64]
 
 

@@ -32,8 +32,6 @@ from blendctl.envs.world_state import ENDED, WorldState
 from blendctl.errors import InputError
 from blendctl.features.predictions import NextStepPredictions
 
-__all__ = ["CompiledLoop", "Stages", "supports", "unsupported"]
-
 FloatArray = NDArray[np.float64]
 
 STRETCH = 100  # control steps per call

@@ -30,8 +30,6 @@ from blendctl.controllers.adapters import as_controller
 from blendctl.errors import InputError, StateError
 from blendctl.features import Feature, bind_feature
 
-__all__ = ["Blender"]
-
 FloatArray = NDArray[np.float64]
 
 

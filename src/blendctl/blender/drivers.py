@@ -20,8 +20,6 @@ from blendctl.controllers.base import Controller, Stateful
 from blendctl.controllers.network import NetworkController
 from blendctl.errors import InputError
 
-__all__ = ["Action", "Drivers", "Isolated", "copy_observation"]
-
 Action = NDArray[Any]
 FLOAT = np.dtype(np.float64)
 

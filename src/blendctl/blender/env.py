@@ -15,8 +15,6 @@ from blendctl.controllers import Controller
 from blendctl.controllers.adapters import as_controller
 from blendctl.errors import InputError, StateError
 
-__all__ = ["BlendEnv"]
-
 
 class BlendEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """An environment in which an agent picks, at every stage, the controller that drives for `hold` steps.

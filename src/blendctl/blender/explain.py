@@ -15,8 +15,6 @@ from blendctl.blender.recorder import FORMAT, VERSION
 from blendctl.errors import FileFormatError, InputError
 from blendctl.table_parts import list_parts, read_part
 
-__all__ = ["read_record", "explain_record", "restore_record"]
-
 # fields of a record that are columns of the same name
 PLAIN = (
     "stage", "step", "episode", "arm", "picked", "previous", "cause", "event",

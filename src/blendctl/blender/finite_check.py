@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from blendctl.compiled import compiled
 
-__all__ = ["all_finite", "finite_vector"]
-
 FLOAT = np.dtype(np.float64)
 
 

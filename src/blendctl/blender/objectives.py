@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from blendctl.errors import InputError, did_you_mean
 
-__all__ = ["Objective", "Objectives"]
-
 FloatArray = NDArray[np.float64]
 Feedback = Mapping[str, Any]  # the arguments of `observe`, by name
 Objective = str | Callable[[Feedback], float] | tuple[str, Callable[[Feedback], float]]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from blendctl.blender.record import Record
 
-__all__ = ["reason_of"]
-
 
 def reason_of(record: Record) -> str:
     """Return in one line why this controller drives."""

@@ -13,8 +13,6 @@ from blendctl.bandit import Decision
 if TYPE_CHECKING:
     from blendctl.blender.objectives import Objectives
 
-__all__ = ["Record", "StageDecision", "StageOutcome", "RunInfo", "SAFE_ACTION"]
-
 FloatArray = NDArray[np.float64]
 Action = NDArray[Any]
 

@@ -23,8 +23,6 @@ from blendctl.blender.record import Record
 from blendctl.errors import InputError, StateError
 from blendctl.table_parts import list_parts, write_part
 
-__all__ = ["Recorder", "as_recorder", "columns_of", "FORMAT"]
-
 FORMAT = "blendctl-record"
 VERSION = 1
 TEXTS = ("name", "cause", "reason", "event")

@@ -16,8 +16,6 @@ from blendctl.blender.record import Record
 from blendctl.errors import InputError
 from blendctl.rollout import rollout
 
-__all__ = ["run", "make_env"]
-
 CostFunction = Callable[[Any, Any, dict[str, Any]], float]  # (observation, action, info) -> cost
 
 

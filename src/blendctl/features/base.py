@@ -13,8 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from blendctl.controllers.base import Controller
 from blendctl.errors import InputError
 
-__all__ = ["Feature", "BoundFeature", "OneHot", "Custom", "Stack", "Scaled", "UnitLength"]
-
 FloatArray = NDArray[np.float64]
 
 

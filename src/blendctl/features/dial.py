@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from blendctl.errors import InputError
 
-__all__ = ["Dial", "DialPoint", "PREFER"]
-
 FloatArray = NDArray[np.float64]
 
 PREFER = 0.5  # setting of the dial unless the user chooses another

@@ -14,8 +14,6 @@ from blendctl.controllers.base import Controller
 from blendctl.errors import FileFormatError, InputError
 from blendctl.features.base import BoundFeature
 
-__all__ = ["OnlineLinear"]
-
 FloatArray = NDArray[np.float64]
 
 LARGEST_BASIS = 1500  # beyond it a step would cost milliseconds

@@ -13,8 +13,6 @@ from blendctl.controllers.base import Controller, Critic, Predictor
 from blendctl.errors import InputError
 from blendctl.features.base import BoundFeature, Scaled, UnitLength
 
-__all__ = ["Predictions", "NextStepPredictions", "Critics", "can_predict"]
-
 FloatArray = NDArray[np.float64]
 
 

@@ -13,8 +13,6 @@ from blendctl.features.lookahead import LookAhead
 from blendctl.features.online import OnlineLinear
 from blendctl.features.predictions import Critics, Predictions, can_predict
 
-__all__ = ["as_feature", "bind_feature", "default_feature", "FEATURES"]
-
 FEATURES: dict[str, type[Any]] = {
     "lookahead": LookAhead,
     "predictions": Predictions,

@@ -21,8 +21,6 @@ from blendctl.switches.shared import SharedControl
 from blendctl.switches.simplex import Simplex
 from blendctl.switches.single_controller import SingleController
 
-__all__ = ["METHODS", "Method", "Parameter", "find_method", "with_values"]
-
 Value = float | int
 
 
