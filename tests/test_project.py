@@ -24,7 +24,13 @@ def test_the_citation_has_the_packages_version_and_address():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["version"] == blendctl.__version__
     assert citation["repository-code"] == PROJECT["project"]["urls"]["Homepage"]
-    assert f"## {blendctl.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_changelog_begins_with_the_packages_version():
+    release, _, development = blendctl.__version__.partition(".dev")
+    first = re.search(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1]
+    assert first.startswith(f"{release} (")
+    assert ("unreleased" in first) == bool(development)
 
 
 def test_the_commit_hooks_are_the_checks_of_make_lint():
