@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from blendctl.blender.core import Blender
     from blendctl.envs.deferred_peek import DeferredPeeks, PeekResult
 
-__all__ = ["correct_choices", "CounterfactualEvaluator", "StageTruth", "CLEARLY"]
-
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
@@ -67,7 +65,7 @@ class StageTruth(NamedTuple):
     correct: bool | None  # None if unknown
 
 
-class _Stage:
+class _EvaluatedStage:
     """A stage whose counterfactual feedback is being collected."""
 
     def __init__(self, number: int, arm: int, truth: FloatArray) -> None:
@@ -99,11 +97,11 @@ class CounterfactualEvaluator:
         self.hold = blender.hold
         self._rngs: list[Any] = []
         self._driven: FloatArray | float = 0.0  # feedback of the driver in the present stage
-        self._present: _Stage | None = None
-        self._stages: deque[_Stage] = deque()  # those not taken yet, in their order
+        self._present: _EvaluatedStage | None = None
+        self._stages: deque[_EvaluatedStage] = deque()  # those not taken yet, in their order
         self._deferred = deferred_peeks(self.world) if self.hold == 1 else None
-        self._added: list[tuple[_Stage, int]] = []  # stages and arms of the peeks to submit
-        self._submitted: list[tuple[_Stage, int]] = []
+        self._added: list[tuple[_EvaluatedStage, int]] = []  # stages and arms of the peeks to submit
+        self._submitted: list[tuple[_EvaluatedStage, int]] = []
         self._result: Future[PeekResult] | None = None
 
     def before(self) -> None:
@@ -120,7 +118,7 @@ class CounterfactualEvaluator:
         if self._doubtful and choice.arm >= 0:
             self._expected = self._peek(choice, [choice.arm])[0]
         truth = np.full((len(choice.proposals), len(self.blender.objectives)), np.nan)
-        stage = self._present = _Stage(choice.stage, choice.arm, truth)
+        stage = self._present = _EvaluatedStage(choice.stage, choice.arm, truth)
         self._stages.append(stage)
         others = [arm for arm, action in enumerate(choice.proposals) if action is not None and arm != choice.arm]
         if self._deferred is None:

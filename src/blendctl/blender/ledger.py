@@ -19,13 +19,11 @@ from blendctl.blender.recorder import Recorder
 from blendctl.errors import BlendctlError, InputError
 from blendctl.features import BoundFeature
 
-__all__ = ["Ledger", "Observed"]
-
 FloatArray = NDArray[np.float64]
 Observed = Literal["learned", "counted", "late", "duplicate", "unknown", "refused"]
 
 
-class _Stage:
+class _OpenStage:
     """A stage under way, or one that waits for feedback."""
 
     __slots__ = (
@@ -87,20 +85,20 @@ class Ledger:
     ) -> None:
         self.bandit, self.feature, self.hold, self.frozen = bandit, feature, hold, frozen
         self.window, self.recorder, self.counts = window, recorder, counts
-        self.present: _Stage | None = None
+        self.present: _OpenStage | None = None
         self.holding = False  # the present stage lasts for another control step
-        self.pending: dict[int, _Stage] = {}  # by number, oldest first, without the present one
+        self.pending: dict[int, _OpenStage] = {}  # by number, oldest first, without the present one
         self._teaches, self._bootstraps, self._discount = feature.learns, feature.bootstraps, feature.discount
         self._steps, self._spent = 0, 0.0  # control steps and cost of the present episode
-        self._awaiting: dict[int, _Stage] = {}  # stages whose counterfactual feedback is not known yet
-        self._unwritten: deque[_Stage] = deque()  # retired stages from the first that awaits it
+        self._awaiting: dict[int, _OpenStage] = {}  # stages whose counterfactual feedback is not known yet
+        self._unwritten: deque[_OpenStage] = deque()  # retired stages from the first that awaits it
 
     def begin(self, choice: StageDecision, observation: Any) -> None:
         """Begin a stage."""
         self._steps += 1
         kept = copy_observation(observation) if self._teaches else None
         self.holding = self.hold > 1 and choice.arm >= 0
-        self.present = _Stage(choice, kept, not self.holding)
+        self.present = _OpenStage(choice, kept, not self.holding)
 
     def extend(self) -> None:
         """Add a control step to the present stage."""
@@ -177,7 +175,7 @@ class Ledger:
             self._write(entry)
         return result
 
-    def _find(self, stage: int | None, step: int | None, now: int) -> tuple[_Stage | None, int]:
+    def _find(self, stage: int | None, step: int | None, now: int) -> tuple[_OpenStage | None, int]:
         """Find the stage that feedback belongs to, and which of its steps (from 0)."""
         present = self.present
         assert present is not None
@@ -201,7 +199,7 @@ class Ledger:
         missing = [bit for bit in range(entry.steps) if not entry.seen >> bit & 1]
         return entry, missing[0] if missing else 0
 
-    def _learn(self, entry: _Stage) -> bool:
+    def _learn(self, entry: _OpenStage) -> bool:
         """Update the bandit with a stage if all its feedback is known and the arm that drove has a context."""
         choice, feedback = entry.choice, entry.feedback
         if self.frozen or entry.spoiled or entry.learned or choice.arm < 0 or entry.bootstrapped != self._bootstraps:
@@ -222,13 +220,13 @@ class Ledger:
             self.feature.learn(entry.observation, choice.action, feedback)
         return True
 
-    def _refuse(self, entry: _Stage, event: str) -> None:
+    def _refuse(self, entry: _OpenStage, event: str) -> None:
         entry.spoiled = True
         entry.event = event if entry.event is None else f"{entry.event}; {event}"
         self.counts.refused += 1
         self.counts.events += 1
 
-    def _retire(self, entry: _Stage) -> None:
+    def _retire(self, entry: _OpenStage) -> None:
         """Close a stage and write it down; if feedback is missing, wait for it within the window."""
         if not entry.closed:
             entry.closed, self.holding = True, False
@@ -260,7 +258,7 @@ class Ledger:
             entry.truth, entry.correct = truth, correct
             self._drain()
 
-    def _write(self, entry: _Stage) -> None:
+    def _write(self, entry: _OpenStage) -> None:
         """Write a stage that will not change any more."""
         if self.recorder is None:
             return
@@ -276,7 +274,7 @@ class Ledger:
             self.recorder.append(self._unwritten.popleft().record)
 
     def close(self) -> None:
-        """End the present stage, give up all that still waits, and close the recorder."""
+        """End the present stage, drop the stages that still wait for feedback, and close the recorder."""
         if self.present is not None and not self.present.retired:
             self._retire(self.present)
         for stage in list(self.pending):

@@ -144,8 +144,8 @@ def _same(some: list[NDArray[Any]], others: list[NDArray[Any]]) -> bool:
 
 def _repeatable(controller: Any, observations: FloatArray) -> Finding:
     if _same(_act_all(controller, observations, None), _act_all(controller, observations, None)):
-        return "good", "the same observation gives the same action"
-    return "bad", "the same observation gives different actions: it samples, or it has memory"
+        return "good", "the same observation yields the same action"
+    return "bad", "the same observation yields different actions: it samples, or it has memory"
 
 
 def _seeded(controller: Any, observations: FloatArray, action_size: int, seed: int) -> Finding:
@@ -154,10 +154,10 @@ def _seeded(controller: Any, observations: FloatArray, action_size: int, seed: i
         if verdict == "bad":
             return verdict, message
     if not _same(first, again):
-        return "bad", "the same seed gives different actions: it does not sample from rng alone"
+        return "bad", "the same seed yields different actions: it does not sample from rng alone"
     if _same(first, other):
         return "good", "deterministic: rng has no effect"
-    return "good", "the same seed gives the same actions"
+    return "good", "the same seed yields the same actions"
 
 
 def _leaves_observation(controller: Any, observation: FloatArray) -> Finding:
@@ -188,8 +188,8 @@ def _batch(controller: Any, observations: FloatArray, action_size: int) -> Findi
             return "good", "it takes one observation at a time: in many worlds it is called once per world"
         return "note", "it takes one observation at a time: it cannot drive many worlds at once"
     if np.allclose(np.stack(_act_all(controller, observations, None)), actions, atol=1e-4):
-        return "good", "a batch gives the same actions as its rows"
-    return "bad", "a batch gives other actions than its rows"
+        return "good", "a batch yields the same actions as its rows"
+    return "bad", "a batch yields other actions than its rows"
 
 
 def _latency(

@@ -44,7 +44,7 @@ class DeferredPeeks:
         self._kept = [empty_worlds(batch.compiled_task, batch.model, size) for _ in range(2)]
         self._actions = [np.zeros((1, size, batch.act_size)) for _ in range(2)]
         self._filling = 0
-        self._helper = ThreadPoolExecutor(1, "blendctl-later") if available_cores() > 1 else None
+        self._helper = ThreadPoolExecutor(1, "blendctl-peeks") if available_cores() > 1 else None
 
     @property
     def full(self) -> bool:

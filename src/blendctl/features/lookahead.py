@@ -18,8 +18,6 @@ from blendctl.errors import InputError
 from blendctl.features.base import BoundFeature
 from blendctl.features.dial import Dial, DialPoint
 
-__all__ = ["LookAhead"]
-
 FloatArray = NDArray[np.float64]
 
 HEADROOM = 4.0  # psi is divided by this times the typical size of return and weighted cost: it stays shorter than 1
@@ -66,14 +64,14 @@ class LookAhead:
             return self.network
         if self.network is not None:
             return read_lookahead(self.network)
-        found = find_lookahead(controllers)
-        if found is None:
+        network = find_lookahead(controllers)
+        if network is None:
             names = " ".join(str(getattr(c, "name", type(c).__name__)) for c in controllers)
             raise InputError(
                 f"there are no look-ahead networks for the controllers {names}, in this order; train them with "
                 '"blendctl train-lookahead", and pass their file: features.LookAhead("DIR/lookahead.safetensors")'
             )
-        return found
+        return network
 
 
 class BoundLookAhead(BoundFeature):

@@ -31,15 +31,15 @@ def headline(run: ReproduceRun) -> Headline:
     verdicts, banner = run.verdicts, list(run.folder.missing)
     if not run.folder.summary or _counts(verdicts) != _counts(run.folder.summary):
         banner.append("The experiment has not finished; this page shows the results so far.")
-    sentences = [_sentence(world, found["claims"]) for world, found in verdicts.items()]
-    claims = [line for world, found in verdicts.items() for line in in_words(world, found)]
+    sentences = [_sentence(world, summary["claims"]) for world, summary in verdicts.items()]
+    claims = [line for world, summary in verdicts.items() for line in in_words(world, summary)]
     title = ", ".join(verdicts) or "No results yet"
     return Headline(title, " ".join(sentences) or "No data point is finished yet.", claims, banner)
 
 
 def _counts(verdicts: dict[str, Any]) -> dict[tuple[str, str], int]:
     """Return the number of episodes behind a verdict, by world and role."""
-    roles = [(world, role) for world, found in verdicts.items() for role in COLORS if role in found]
+    roles = [(world, role) for world, summary in verdicts.items() for role in COLORS if role in summary]
     return {(world, role): verdicts[world][role]["episodes"] for world, role in roles}
 
 
@@ -53,13 +53,13 @@ def _sentence(world: str, claims: dict[str, Any]) -> str:
 
 def table(run: ReproduceRun) -> Table | None:
     """List the roles of every world."""
-    rows = [_row(run, world, role) for world, found in run.verdicts.items() for role in COLORS if role in found]
+    rows = [_row(run, world, role) for world, summary in run.verdicts.items() for role in COLORS if role in summary]
     return Table(rows, NOTE) if rows else None
 
 
 def _row(run: ReproduceRun, world: str, role: str) -> TableRow:
-    found, points = run.verdicts[world], run.rows(world, role)
-    mean = found[role]
+    summary, points = run.verdicts[world], run.rows(world, role)
+    mean = summary[role]
     share = known_mean(points, "share_performant") if role in ("random", "blended") else None
     return TableRow(
         role,
@@ -70,7 +70,7 @@ def _row(run: ReproduceRun, world: str, role: str) -> TableRow:
         costs=(mean["cost_mean"], *(mean["cost_ci95"] or (None, None))),
         share=[None, None] if share is None else [share, 1.0 - share],
         switches=sum(row["switches"] or 0 for row in points) if share is not None else None,
-        correct=found.get({"blended": "correct_ratio", "random": "correct_ratio_random"}.get(role, "")),
+        correct=summary.get({"blended": "correct_ratio", "random": "correct_ratio_random"}.get(role, "")),
         loss=_last(points, "max_loss_mean"),
         bound=_last(points, "max_loss_bound_mean"),
     )
@@ -143,7 +143,7 @@ def _theta(run: ReproduceRun, world: str, prefix: str) -> list[Chart]:
 def warnings(run: ReproduceRun) -> list[str] | None:
     """List the warnings of every world."""
     warnings: list[str] = []
-    for world, found in run.verdicts.items():
+    for world, summary in run.verdicts.items():
         blended = run.rows(world, "blended")
         for what in ("reward", "cost"):
             share = known_mean(blended, f"context_r2_{what}")
@@ -153,7 +153,7 @@ def warnings(run: ReproduceRun) -> list[str] | None:
         events = sum(row["events"] or 0 for row in blended)
         if events:
             warnings.append(f"In {world} {events:,} faults occurred while driving; the controllers were benched.")
-        warnings += few_episodes(found.get("blended", {}).get("episodes", 0), f" in {world}")
+        warnings += few_episodes(summary.get("blended", {}).get("episodes", 0), f" in {world}")
     return warnings or None
 
 

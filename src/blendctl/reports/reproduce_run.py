@@ -43,7 +43,7 @@ def read_reproduce_run(folder: RunDir, *, replays: int) -> ReproduceRun:
         read_table(file) if (file := folder.path / name).is_file() else schema.empty_table()
         for name, schema in (("points.parquet", POINTS), ("episodes.parquet", EPISODES))
     )
-    stored = {world: found for world, found in folder.summary.items() if "claims" in found}
+    stored = {world: summary for world, summary in folder.summary.items() if "claims" in summary}
     recording = _repeat(folder, points.to_pylist(), replays) if replays else None
     return ReproduceRun(folder, points, verdict(episodes, points) or stored, recording)
 

@@ -28,7 +28,7 @@ def solve_dual(q: float, r: float, s: float, *, c: float, delta: float, tiny: fl
     - *degenerate*: the same, but g has no part along the plane: the shortest step to the plane;
     - *recovery*: no step in the region is allowed (c > 0 and c² > 2 delta s): only reduce the cost.
 
-    On the plane b'x = -c stationarity gives the price (r + lam c)/s, and the edge gives
+    On the plane b'x = -c stationarity yields the price (r + lam c)/s, and the edge yields
     lam² (2 delta - c²/s) = q - r²/s.
     """
     plain = math.sqrt(2.0 * delta / max(q, tiny))

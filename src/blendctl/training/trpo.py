@@ -33,7 +33,7 @@ class TRPO(Algorithm):
         direction = conjugate_gradient(product, g, steps=config.cg_steps)
         curvature = float(direction @ product(direction))
         fraction = divergence = 0.0
-        # A flat surrogate gives no step; the trainer reports NaN.
+        # A flat surrogate has no step; the trainer reports NaN.
         if curvature > 1e-16:
             step = (2.0 * config.target_kl / curvature) ** 0.5 * direction
             before = float(advantages.mean())

@@ -85,10 +85,10 @@ def make_rule(rule: str | Rule, parameters: dict[str, Any] | None = None) -> Rul
 
 def describe_rule(rule: Rule) -> dict[str, Any]:
     """Describe a rule as plain data: its name, its parameters, and whether it is part of blendctl."""
-    own = type(rule) is RULES.get(rule.name)
+    built_in = type(rule) is RULES.get(rule.name)
     data: Any = rule
-    parameters = {name: _plain(value) for name, value in asdict(data).items()} if own else {}
-    return {"name": rule.name, "own": own, "parameters": parameters}
+    parameters = {name: _plain(value) for name, value in asdict(data).items()} if built_in else {}
+    return {"name": rule.name, "own": built_in, "parameters": parameters}
 
 
 def _plain(value: Any) -> Any:
