@@ -37,7 +37,7 @@ def driven(controllers, make, *, worlds=3, seed=5, **options):
         place.close()
 
 
-def test_a_coin_per_episode_gives_exactly_the_episodes_of_the_controllers_alone(zoo):
+def test_a_coin_per_episode_repeats_the_episodes_of_the_controllers_alone(zoo):
     alone = [driven(zoo, lambda _, arm=arm: SingleController(arm), worlds=6) for arm in (0, -1)]
     mixed = driven(zoo, lambda context: RandomSwitch(context, share=0.5, per="episode"), worlds=6)
     assert set(mixed.shares) == {0.0, 1.0}

@@ -21,7 +21,7 @@ class Still:
         return np.full((len(observation), 2), self.value)
 
 
-def test_whole_episodes_are_run_and_the_same_seed_gives_the_same(monkeypatch):
+def test_whole_episodes_are_run_and_the_same_seed_repeats_them(monkeypatch):
     first = evaluate(Still(1.0), "PointGoal1", episodes=3, seed=5, worlds_at_once=2, threads=1)
     again = evaluate(Still(1.0), "PointGoal1", episodes=3, seed=5, worlds_at_once=3, threads=1)
     assert first.lengths.tolist() == [1000.0] * 3

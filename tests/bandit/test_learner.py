@@ -113,7 +113,7 @@ def test_rounding_does_not_break_a_tie():
 
 
 def test_a_pinned_sequence_of_arms():
-    """The arms of this run are part of the interface: the same seed gives them on every machine."""
+    """The arms of this run are part of the interface: the same seed selects them on every machine."""
     bandit = BlendingBandit(2, seed=7)
     arms = []
     for t in range(24):

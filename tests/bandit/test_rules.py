@@ -101,7 +101,7 @@ def test_chebyshev_reaches_what_no_weighted_sum_can():
     assert marked(Chebyshev(weights=(10, 1)), mu) == [0]
 
 
-def test_lexicographic_gives_up_only_its_tolerance():
+def test_lexicographic_loses_only_its_tolerance():
     mu = [[1.0, 0.0], [0.95, 5.0], [0.5, 9.0]]
     assert marked(Lexicographic(), mu) == [0]
     assert marked(Lexicographic(tolerances=(0.1, 0.0)), mu) == [1]

@@ -24,7 +24,7 @@ class Steady:
 
 
 def speed_and_danger(observation, action, arm):
-    """Psi of an arm: what its action brings, [reward, -cost] / 2."""
+    """Return psi of an arm: the feedback of its action, [reward, -cost] / 2."""
     return [0.5 * action[0], -0.5 * float(action[0] > 0.6)]
 
 

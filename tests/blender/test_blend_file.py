@@ -16,7 +16,7 @@ def blend(**options):
 
 
 def drive(blender, steps, *, seed=0):
-    """Drive where the sign of the observation tells which way is right; give the share of right choices."""
+    """Drive in the direction of the observation's sign; return the share of right choices."""
     rng, right = np.random.default_rng(seed), 0
     for _ in range(steps):
         observation = rng.uniform(-1, 1, size=1)

@@ -1,4 +1,4 @@
-"""The compiled drive gives what the blender gives, to the bit, and leaves to it whatever is unusual."""
+"""The compiled loop equals the blender to the bit, and leaves unusual steps to it."""
 
 from __future__ import annotations
 
@@ -81,32 +81,32 @@ class Fragile(SingleWorld):
     """A world whose physics goes bad in the middle of some episodes: they end early."""
 
     def reset(self, *, seed=None, options=None):
-        told = super().reset(seed=seed, options=options)
+        start = super().reset(seed=seed, options=options)
         if seed % 2:
             self.batch.worlds.qvel[0] = 2e10  # beyond what MuJoCo calls sane; the observation does not show it yet
-        return told
+        return start
 
 
 def test_an_episode_that_ends_early_draws_no_more_than_it_drove():
     gathered = []
-    for way in ("express", "plain"):
+    for way in ("compiled", "plain"):
         blender = Blender([load(name) for name in PAIR], ["a", "b"], seed=1)
         with closing(Fragile("PointGoal1", max_episode_steps=STRETCH)) as world, blender:
-            gather = EpisodeAggregator(blender)
-            if way == "express":
-                with CompiledLoop(world, blender) as express:
+            aggregator = EpisodeAggregator(blender)
+            if way == "compiled":
+                with CompiledLoop(world, blender) as loop:
                     for seed in (1, 2, 3, 4):
-                        gather.add_episode(express.episode(seed))
+                        aggregator.add_episode(loop.episode(seed))
             else:
-                drive_plainly(world, blender, gather, range(1, 5))
+                drive_plainly(world, blender, aggregator, range(1, 5))
             states = [rng.bit_generator.state for rng in blender.drivers.rngs]
-            gathered.append((gather.table(), blender.bandit.theta.tolist(), gather.moments.plain(), states))
+            gathered.append((aggregator.table(), blender.bandit.theta.tolist(), aggregator.moments.plain(), states))
     assert gathered[0] == gathered[1]
     assert gathered[0][0]["length"].to_pylist() == [1, STRETCH, 1, STRETCH]
 
 
 def broken(at):
-    """Make a controller whose network gives NaN where the `at`-th entry of its input is not 0."""
+    """Make a controller whose network returns NaN where the `at`-th entry of its input is not 0."""
     good = load(PAIR[0])
     weights = list(good.actor.weights)
     weights[0] = weights[0].copy()
@@ -122,11 +122,11 @@ def test_what_is_unusual_is_done_again_by_the_blender(monkeypatch):
         "episode",
         lambda self, seed, was=CompiledLoop.episode: spoiled.append(was(self, seed)) or spoiled[-1],
     )
-    found = blended(unit(), None)
+    result = blended(unit(), None)
     assert spoiled == [None]
-    assert found.values["events"] > 0
-    assert found.table["driven_1"].to_pylist() == found.table["length"].to_pylist()
-    assert same(found, plainly(unit(), None, monkeypatch))
+    assert result.values["events"] > 0
+    assert result.table["driven_1"].to_pylist() == result.table["length"].to_pylist()
+    assert same(result, plainly(unit(), None, monkeypatch))
 
 
 def test_other_parts_are_left_to_the_blender(monkeypatch):
@@ -188,8 +188,8 @@ def test_the_loop_stages_what_run_records():
 
     with closing(SingleWorld("PointGoal1", max_episode_steps=40)) as world:
         records = list(run(world, made(), episodes=1, seed=9, counterfactual=True))
-        with CompiledLoop(world, made()) as express:
-            stages = express.episode(9)
+        with CompiledLoop(world, made()) as loop:
+            stages = loop.episode(9)
     assert stages.arm.tolist() == [r.arm for r in records]
     assert stages.switched.tolist() == [r.switched for r in records]
     assert stages.reward.tolist() == [r.reward for r in records]

@@ -193,7 +193,7 @@ def test_several_costs_make_several_objectives(make, observation):
     assert blender.bandit.n_objectives == 3
 
 
-def test_the_reason_of_a_switch_is_told_with_its_numbers(make, observation):
+def test_the_reason_of_a_switch_has_its_numbers(make, observation):
     blender = make("fast", "safe")
     drive(blender, observation, 500)
     assert re.fullmatch(r"safe: predicted cost \S+ against \S+ of fast", blender.last.reason)
@@ -331,7 +331,7 @@ def test_a_closed_blender_does_not_drive(make, observation):
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("feedback", "words"),
     [
         ({"reward": np.array([0.5]), "cost": np.array([0.0])}, "plain numbers"),
         ({"reward": "much", "cost": 0.0}, "plain numbers"),
@@ -339,16 +339,16 @@ def test_a_closed_blender_does_not_drive(make, observation):
         ({"reward": 0.5, "cost": 0.0, "stage": "1"}, "stage must be a whole number"),
     ],
 )
-def test_feedback_that_is_no_number_is_refused_and_leaves_no_trace(make, observation, told, words):
+def test_feedback_that_is_not_a_number_is_refused_and_leaves_no_trace(make, observation, feedback, words):
     blender = make()
     blender.act(observation)
     with pytest.raises(InputError, match=words):
-        blender.observe(**told)
+        blender.observe(**feedback)
     assert blender.observe(reward=0.5, cost=0.0) == "learned"
 
 
-def test_a_function_of_the_feedback_sees_only_what_was_given(make, observation):
-    blender = make(objectives=["reward", ("net", lambda told: told["reward"] - told.get("cost", 0.0))])
+def test_a_function_of_the_feedback_sees_only_what_was_passed(make, observation):
+    blender = make(objectives=["reward", ("net", lambda feedback: feedback["reward"] - feedback.get("cost", 0.0))])
     blender.act(observation)
     assert blender.observe(reward=0.5) == "learned"
     assert blender.last.feedback.tolist() == [0.5, 0.5]

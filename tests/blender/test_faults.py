@@ -306,7 +306,7 @@ def test_late_feedback_of_a_held_stage_completes_it(make, observation):
     assert blender.bandit.theta[0].max() == pytest.approx(1.5)  # (1 + 2) / (1 + 1)
 
 
-def test_feedback_that_is_not_finite_is_refused_and_told(make, observation):
+def test_feedback_that_is_not_finite_is_refused_and_reported(make, observation):
     blender = make("fast", "safe")
     blender.act(observation)
     assert blender.observe(reward=np.nan, cost=0.0) == "refused"
@@ -390,15 +390,15 @@ def test_a_hundred_thousand_steps_of_every_failure_at_random(tmp_path):
         assert np.isfinite(action).all()
         draw = rng.random()
         reward = np.nan if draw < 0.002 else float(rng.normal())
-        told = {"reward": reward, "cost": float(draw < 0.1)}
+        feedback = {"reward": reward, "cost": float(draw < 0.1)}
         if draw > 0.97:
-            held_back.append(told | {"step": blender.step})
+            held_back.append(feedback | {"step": blender.step})
         elif draw > 0.96:
             pass  # never comes
         else:
-            outcomes[blender.observe(**told)] += 1
+            outcomes[blender.observe(**feedback)] += 1
             if draw > 0.94:
-                outcomes[blender.observe(**told)] += 1
+                outcomes[blender.observe(**feedback)] += 1
         if held_back and rng.random() < 0.02:
             outcomes[blender.observe(**held_back.pop(int(rng.integers(len(held_back)))))] += 1
         if step % 1000 == 999:

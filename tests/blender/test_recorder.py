@@ -139,7 +139,7 @@ def test_a_stage_whose_feedback_came_late_has_a_second_row(make, tmp_path, obser
     assert read_record(tmp_path, step=2).learned
 
 
-def test_what_went_wrong_is_told_of_a_stage_whose_feedback_came_late(tmp_path, observation):
+def test_a_stage_with_late_feedback_keeps_its_event(tmp_path, observation):
     calls = []
 
     def moody(o):
@@ -153,10 +153,10 @@ def test_what_went_wrong_is_told_of_a_stage_whose_feedback_came_late(tmp_path, o
         blender.act(observation)
     blender.observe(reward=0.7, cost=0.0, stage=2)
     blender.close()
-    found = read_record(tmp_path, step=2)
-    assert found.learned
-    assert "not today" in found.event
-    assert "not today" in found.reason
+    record = read_record(tmp_path, step=2)
+    assert record.learned
+    assert "not today" in record.event
+    assert "not today" in record.reason
 
 
 def test_a_disk_that_fails_does_not_stop_the_drive(make, tmp_path, observation):
@@ -216,7 +216,7 @@ def test_one_decision_is_explained_as_it_was(make, tmp_path):
         assert "feedback: reward" in text
 
 
-def test_records_that_are_not_there_are_told(make, tmp_path):
+def test_missing_records_are_reported(make, tmp_path):
     with pytest.raises(FileFormatError, match="holds no record"):
         read_record(tmp_path, step=1)
     blender = make("fast", "safe", record=tmp_path)
@@ -233,14 +233,14 @@ def test_actions_that_are_single_numbers_are_explained(tmp_path):
     with Blender([lambda o: 0, lambda o: 1], ["0", "1"], features="one-hot", record=tmp_path, seed=0) as blender:
         action = blender.act(np.zeros(2))
         blender.observe(reward=1.0, cost=0.0)
-    told = explain_record(read_record(tmp_path, step=1))
-    assert "0 proposed [0]" in told
-    assert "1 proposed [1]" in told
-    assert f"applied: [{action}]" in told
+    text = explain_record(read_record(tmp_path, step=1))
+    assert "0 proposed [0]" in text
+    assert "1 proposed [1]" in text
+    assert f"applied: [{action}]" in text
 
 
 def test_objectives_that_would_share_a_column_get_one_each(tmp_path):
-    goals = ["-cost", ("minus cost", lambda told: 5.0)]
+    goals = ["-cost", ("minus cost", lambda feedback: 5.0)]
     with Blender([lambda o: [0.0]], objectives=goals, features="one-hot", record=tmp_path, seed=0) as blender:
         blender.act(np.zeros(2))
         blender.observe(cost=1.0)

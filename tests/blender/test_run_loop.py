@@ -99,7 +99,7 @@ def test_a_stage_cut_short_by_a_failure_is_still_yielded():
     assert not records[0].learned
 
 
-def test_counterfactuals_tell_what_every_arm_would_have_brought():
+def test_counterfactual_feedback_covers_every_arm():
     blender = Blender(team(), ["bold", "wary"], fallback="wary", seed=0)
     tally = EpisodeStats(blender.names)
     for count, record in enumerate(run(WORLD, blender, seed=2, counterfactual=True), start=1):
@@ -120,7 +120,7 @@ def test_counterfactuals_of_held_stages_drive_through_them():
             break
 
 
-def test_peeking_does_not_change_the_drive_and_tells_the_truth():
+def test_peeking_does_not_change_the_drive_and_is_right():
     drives = []
     for counterfactual in (False, True):
         blender = Blender(team(), seed=0)
@@ -228,7 +228,7 @@ def test_an_action_that_is_not_finite_is_replaced_in_its_world_alone():
     assert actions.tolist() == [[0.5, 0.5], [0.0, 0.0], [0.5, 0.5]]
 
 
-def test_what_does_not_fit_together_is_told():
+def test_arguments_that_do_not_fit_together_are_refused():
     with pytest.raises(InputError, match="needs a BlenderBatch"):
         run(VectorWorld("PointGoal1", 2, threads=1), two())
     with pytest.raises(InputError, match="episodes must be"):
@@ -349,7 +349,7 @@ def test_a_drive_that_is_left_early_leaves_settled_records_and_no_thread(tmp_pat
 
 
 class Priced(gymnasium.Wrapper):
-    """Changes what a step brings; with `peek` it can tell so of steps that were not made."""
+    """Change the feedback of a step, and with `peek` that of counterfactual steps."""
 
     def step(self, action):
         observation, reward, terminated, truncated, info = self.env.step(action)
@@ -403,7 +403,7 @@ class Stateful:
 
 
 @pytest.mark.parametrize("deadline", [None, 5.0], ids=["plain", "in a thread"])
-def test_controllers_that_remember_are_told_when_an_episode_is_over(deadline):
+def test_stateful_controllers_are_reset_when_an_episode_is_over(deadline):
     memory = Stateful()
     with Blender([memory, lambda o: [0.1]], ["a", "b"], features="one-hot", seed=0, deadline=deadline) as blender:
         list(run(Countdown(7), blender, episodes=3))

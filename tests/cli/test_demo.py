@@ -24,7 +24,7 @@ def test_demo_prints_the_table_and_writes_picture_and_figures(tmp_path):
     assert rules["maximal-loss"]["pareto_regret"] < 0.2 * rules["random"]["pareto_regret"]
 
 
-def test_the_same_seed_gives_the_same_figures(tmp_path):
+def test_the_same_seed_produces_the_same_figures(tmp_path):
     texts = []
     for name in ("a", "b"):
         done = blendctl(

@@ -81,7 +81,7 @@ def test_a_saved_controller_drives_in_an_mp4(tmp_path):
     assert imageio_ffmpeg.count_frames_and_secs(str(out))[0] == 42
 
 
-def test_the_same_seed_gives_the_same_film(tmp_path):
+def test_the_same_seed_produces_the_same_film(tmp_path):
     films = []
     for name in ("a.gif", "b.gif"):
         run("CarGoal1", "--steps", 20, "--seed", 5, "--out", tmp_path / name, "--size", 128)

@@ -27,7 +27,7 @@ def good(observation, rng=None):
 def test_a_sound_controller_passes():
     results = findings(as_controller(good))
     assert {f.verdict for f in results.values()} <= {"good", "note"}
-    assert "the same seed gives the same actions" in results["with rng"].message
+    assert "the same seed yields the same actions" in results["with rng"].message
     assert results["batch"].verdict == "good"
 
 

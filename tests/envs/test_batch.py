@@ -1,4 +1,4 @@
-"""Peeking tells what would happen, and leaves the worlds as they are."""
+"""A peek returns what would happen, and leaves the worlds as they are."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def worlds():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_peek_is_what_the_step_then_brings(name):
+def test_a_peek_equals_the_step_that_follows(name):
     worlds = VectorWorld(name, 3, threads=2)
     worlds.reset(seed=0)
     rng = np.random.default_rng(0)
@@ -34,7 +34,7 @@ def test_a_peek_is_what_the_step_then_brings(name):
             assert np.array_equal(values[chosen], infos[key])
 
 
-def test_rolling_policies_ahead_is_what_driving_them_brings(worlds):
+def test_rolling_policies_ahead_equals_driving_them(worlds):
     def forward(observations):
         return np.ones((len(observations), 2))
 
@@ -62,7 +62,7 @@ def test_a_roll_ends_with_the_episode():
     assert np.array_equal(worlds.peek(policy, horizon=4)[0], worlds.peek(policy, horizon=40)[0])
 
 
-def test_an_ended_episode_brings_nothing():
+def test_an_ended_episode_has_no_reward_or_cost():
     worlds = VectorWorld("PointGoal1", 2, max_episode_steps=1)
     worlds.reset(seed=0)
     worlds.step(np.ones((2, 2)))

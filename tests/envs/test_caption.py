@@ -1,4 +1,4 @@
-"""A caption stands under the picture and changes with what it tells."""
+"""A caption stands under the picture and changes with its values."""
 
 import numpy as np
 import pytest

@@ -79,7 +79,7 @@ def test_a_film_that_breaks_off_leaves_the_old_one(tmp_path, suffix):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_without_ffmpeg_the_error_says_what_brings_it(tmp_path, monkeypatch):
+def test_without_ffmpeg_the_error_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     with pytest.raises(MissingExtraError, match=r'imageio-ffmpeg.*pip install "blendctl\[video\]"'):
         open_film(tmp_path / "film.mp4", fps=25)

@@ -1,4 +1,4 @@
-"""Every kind of object can be told apart."""
+"""The colours of all kinds of objects differ."""
 
 from itertools import combinations
 

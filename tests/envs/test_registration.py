@@ -127,7 +127,7 @@ def test_importing_the_worlds_loads_neither_mujoco_nor_compiled_code():
     assert done.stdout.split() == ["False", "False"]
 
 
-def test_make_gives_the_world_itself_whose_snapshot_holds_the_time_limit():
+def test_make_returns_the_world_itself_whose_snapshot_holds_the_time_limit():
     env: Any = gymnasium.make("blendctl/PointGoal0-v0")
     env.reset(seed=0)
     start = env.snapshot()

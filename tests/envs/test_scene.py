@@ -1,4 +1,4 @@
-"""A scene tells where everything is."""
+"""A scene has the pose of every object."""
 
 import math
 

@@ -63,7 +63,7 @@ def test_a_task_written_otherwise_is_the_same_task():
     assert repr(other) == repr(plain)  # which a snapshot is recognised by
 
 
-def test_what_is_no_task_is_refused():
+def test_a_value_that_is_not_a_task_is_refused():
     with pytest.raises(InputError, match="expected a Task"):
         add_task("Nothing", None)
     with pytest.raises(InputError, match="world's name"):
@@ -86,6 +86,6 @@ def test_a_name_stands_for_one_task():
         add_task("car among pillars", task)
 
 
-def test_an_environment_that_is_no_world_is_told_where_to_go():
+def test_an_environment_that_is_not_a_world_is_refused_with_advice():
     with pytest.raises(InputError, match=r'"CartPole-v1" is a Gymnasium environment.* blendctl\.run\(env, blender\)'):
         find_task("CartPole-v1")

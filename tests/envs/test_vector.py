@@ -41,7 +41,7 @@ def test_a_world_does_not_know_how_many_run_beside_it_nor_on_how_many_threads(na
     assert np.array_equal(obs[4:5], last)
 
 
-def test_the_same_seed_gives_the_same_episode_and_another_another():
+def test_the_same_seed_repeats_an_episode_and_another_seed_does_not():
     worlds = VectorWorld("CarGoal2", 3, threads=1)
     first = worlds.reset(seed=5)[0]
     driven(worlds, actions_for(5, 3))
@@ -64,7 +64,7 @@ def test_worlds_that_were_never_seeded_differ():
     assert len(np.unique(observations, axis=0)) == 3
 
 
-def test_make_vec_gives_our_vector_form_with_its_options():
+def test_make_vec_returns_our_vector_form_with_its_options():
     worlds = gymnasium.make_vec("blendctl/CarButton1-v0", num_envs=3, threads=2, autoreset_mode="SameStep")
     assert isinstance(worlds, VectorEnv)
     assert isinstance(worlds.unwrapped, VectorWorld)

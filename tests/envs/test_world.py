@@ -39,7 +39,7 @@ def test_the_boxes_weigh_what_the_reference_weighs(name, mass, inertia):
     assert max(box.inertia) == pytest.approx(inertia, rel=1e-4)
 
 
-def test_what_touches_nothing_is_no_body():
+def test_what_touches_nothing_is_not_a_body():
     model = build_model(find_task("PointGoal1"))
     assert [model.body(i).name for i in range(model.nbody)] == ["world", "agent", "vases.0"]
 

@@ -17,7 +17,7 @@ def described(names):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_page_tells_the_world(name):
+def test_the_page_describes_the_world(name):
     robot, task = re.fullmatch(r"(Point|Car)(\w+)", name).groups()
     extents, objects, point, car, costs = ROWS[task]
     world = SingleWorld(name)

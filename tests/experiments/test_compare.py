@@ -14,14 +14,14 @@ from blendctl.switches.methods import METHODS, find_method, with_values
 PAIR = ("PointGoal1/ppo", "PointGoal1/ppo-lagrangian")
 
 
-def made_up(comparison, brings):
-    """Return the table of a comparison in which `brings(method, setting, seed)` is return and cost of an episode."""
+def made_up(comparison, outcome):
+    """Return the table of a comparison in which `outcome(method, setting, seed)` is return and cost of an episode."""
     pieces = comparison.pieces()
     finished = []
     for piece in pieces:
         rows = []
         for index in range(piece.count):
-            value, cost = brings(piece.method, piece.setting, piece.unit.parameters["seed"] + index)
+            value, cost = outcome(piece.method, piece.setting, piece.unit.parameters["seed"] + index)
             sums = {"length": 10, "driven_0": 5.0, "switches": 1, "correct": 0, "judged": 0, "gap": 0.0, "loss": 0.0}
             rows.append({"return": value, "cost": cost} | sums)
         table = pa.Table.from_pylist(rows) if rows else None
@@ -69,7 +69,7 @@ def test_a_swept_method_is_judged_by_episodes_that_did_not_choose():
     """One threshold shines on even episodes, another on odd ones: choosing fairly must meet the wrong half."""
     good, bad = (26.0, 20.0), (20.0, 60.0)
 
-    def brings(method, setting, seed):
+    def outcome(method, setting, seed):
         if method == "performant":
             return 26.0, 60.0
         if method == "safe":
@@ -79,13 +79,13 @@ def test_a_swept_method_is_judged_by_episodes_that_did_not_choose():
         return 20.0, 59.0
 
     comparison = Comparison("PointGoal1", PAIR, ("simplex", "random"), episodes=10, seed=0)
-    table = made_up(comparison, brings)
-    told = standings(comparison, table)["methods"]
-    assert told["simplex"]["corner_score"] == pytest.approx(-1.0)
-    assert told["simplex"]["choice"] == "on other episodes"
-    assert [setting["corner_score"] for setting in told["simplex"]["sweep"]][1] == pytest.approx(0.0)
-    assert told["random"]["choice"] == "fixed"
-    assert told["random"]["parameters"] == [{"share": 0.5}]
+    table = made_up(comparison, outcome)
+    summary = standings(comparison, table)["methods"]
+    assert summary["simplex"]["corner_score"] == pytest.approx(-1.0)
+    assert summary["simplex"]["choice"] == "on other episodes"
+    assert [setting["corner_score"] for setting in summary["simplex"]["sweep"]][1] == pytest.approx(0.0)
+    assert summary["random"]["choice"] == "fixed"
+    assert summary["random"]["parameters"] == [{"share": 0.5}]
     shown = mark_shown(comparison, table).to_pylist()
     for row in shown:
         if row["method"] == "simplex" and row["shown"]:
@@ -96,31 +96,31 @@ def test_a_swept_method_is_judged_by_episodes_that_did_not_choose():
 def test_a_learner_that_helped_to_choose_does_not_judge():
     """With blocks, whose worlds share a learner, whole blocks choose for the others."""
 
-    def brings(method, setting, seed):
+    def outcome(method, setting, seed):
         alone = {"performant": (26.0, 60.0), "safe": (20.0, 20.0)}
         lucky = setting == (1 if seed < 4 else 4)  # in the first block one setting shines, in the second another
         return alone.get(method) or ((26.0, 20.0) if lucky else (20.0, 60.0))
 
     comparison = Comparison("PointGoal1", PAIR, ("simplex",), episodes=8, block=4, seed=0)
-    shown = mark_shown(comparison, made_up(comparison, brings)).to_pylist()
+    shown = mark_shown(comparison, made_up(comparison, outcome)).to_pylist()
     chosen = {row["seed"]: row["setting"] for row in shown if row["method"] == "simplex" and row["shown"]}
     assert chosen == {seed: 4 if seed < 4 else 1 for seed in range(8)}
     uneven = Comparison("PointGoal1", PAIR, ("simplex",), episodes=5, block=4, seed=0)
-    shown = mark_shown(uneven, made_up(uneven, brings)).to_pylist()
+    shown = mark_shown(uneven, made_up(uneven, outcome)).to_pylist()
     chosen = {row["seed"]: row["setting"] for row in shown if row["method"] == "simplex" and row["shown"]}
     assert chosen[1] == chosen[3] == 1  # not by the one episode of the second block
 
 
 def test_standings_are_as_promised():
-    def brings(method, setting, seed):
+    def outcome(method, setting, seed):
         points = {"performant": (26.0, 59.4), "safe": (20.9, 29.2)}
         value, cost = points.get(method, (25.1, 35.4))
         return value + (seed % 3 - 1), cost + (seed % 2)
 
     comparison = Comparison("PointGoal1", PAIR, ("ceiling",), episodes=6, seed=0)
-    told = standings(comparison, made_up(comparison, brings))
-    assert told["corner"] == {"return": pytest.approx(26.0), "cost": pytest.approx(29.7), "reason": None}
-    ceiling = told["methods"]["ceiling"]
+    summary = standings(comparison, made_up(comparison, outcome))
+    assert summary["corner"] == {"return": pytest.approx(26.0), "cost": pytest.approx(29.7), "reason": None}
+    ceiling = summary["methods"]["ceiling"]
     assert ceiling["corner_score"] == pytest.approx(0.618, abs=0.001)
     low, high = ceiling["return_ci95"]
     assert low < ceiling["return_mean"] < high
@@ -130,10 +130,10 @@ def test_standings_are_as_promised():
 
 def test_controllers_that_do_not_differ_leave_scores_empty():
     comparison = Comparison("PointGoal1", PAIR, ("simplex",), episodes=2, seed=0)
-    told = standings(comparison, made_up(comparison, lambda *_: (1.0, 1.0)))
-    assert "no corner" in told["corner"]["reason"]
-    assert told["methods"]["simplex"]["corner_score"] is None
-    assert told["methods"]["simplex"]["corner_score_reason"] == told["corner"]["reason"]
+    summary = standings(comparison, made_up(comparison, lambda *_: (1.0, 1.0)))
+    assert "no corner" in summary["corner"]["reason"]
+    assert summary["methods"]["simplex"]["corner_score"] is None
+    assert summary["methods"]["simplex"]["corner_score_reason"] == summary["corner"]["reason"]
 
 
 def test_parameters_can_be_set_and_swept():
@@ -158,7 +158,7 @@ def test_parameters_can_be_set_and_swept():
         ({"celing": {"share": "0.1"}}, 'did you mean "ceiling"'),
     ],
 )
-def test_wrong_parameters_are_told(values, words):
+def test_wrong_parameters_are_refused(values, words):
     with pytest.raises(InputError, match=words):
         Comparison("PointGoal1", PAIR, ("ceiling", "paper"), values=values)
 
@@ -174,7 +174,7 @@ def test_wrong_parameters_are_told(values, words):
         ({"seed": 2**32 - 3}, "seeds end"),
     ],
 )
-def test_wrong_comparisons_are_told(options, words):
+def test_wrong_comparisons_are_refused(options, words):
     with pytest.raises(InputError, match=words):
         Comparison(**({"world": "PointGoal1", "controllers": PAIR} | options))
 

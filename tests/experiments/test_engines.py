@@ -152,7 +152,7 @@ def test_a_full_disk_stops_with_words_and_keeps_what_is_finished(tmp_path, monke
     assert not list(tmp_path.rglob("*.part"))
 
 
-def test_wrong_options_are_told(tmp_path):
+def test_wrong_options_are_refused(tmp_path):
     store = store_in(tmp_path)
     with pytest.raises(InputError, match='did you mean "processes"'):
         run_units([], store=store, engine="process")

@@ -54,7 +54,7 @@ def test_the_papers_pair_is_taken_from_the_zoo():
     assert pair_of("PointGoal1", ("pure-pursuit", "stop")) == ("PointGoal1", ("pure-pursuit", "stop"))
 
 
-def test_unknown_worlds_and_controllers_that_do_not_fit_are_told():
+def test_unknown_worlds_and_controllers_that_do_not_fit_are_refused():
     with pytest.raises(InputError, match='did you mean "PointGoal1"'):
         pair_of("PointGaol1")
     with pytest.raises(InputError, match="expected two controllers"):
@@ -67,7 +67,7 @@ def test_unknown_worlds_and_controllers_that_do_not_fit_are_told():
         pair_of("CarButton1", PAIR)
 
 
-def test_wrong_settings_are_told():
+def test_wrong_settings_are_refused():
     with pytest.raises(InputError, match="traces must be a whole number >= 1, actually: 0"):
         settings(traces=0)
     with pytest.raises(InputError, match=r'features must not learn .* "online"'):

@@ -17,7 +17,7 @@ from blendctl.experiments import Store, Unit, run_units
 from blendctl.experiments.protocol import Settings, plan
 
 SQUARE = "small_units:square"
-HEAD, OTHER = "127.0.0.2", "127.0.0.3"  # two machines, as far as Ray can tell; both are loopback
+HEAD, OTHER = "127.0.0.2", "127.0.0.3"  # two machines for Ray; both are loopback
 
 
 def store_in(path):
@@ -111,7 +111,7 @@ def test_a_node_killed_mid_run_changes_nothing_of_the_result(cluster, tmp_path):
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
 @pytest.mark.skipif(sys.platform != "linux", reason="needs all of 127.0.0.0/8")
-def test_a_cluster_that_is_lost_is_told_and_what_is_finished_is_kept(cluster, tmp_path):
+def test_a_lost_cluster_is_reported_and_finished_units_are_kept(cluster, tmp_path):
     units = [Unit(SQUARE, {"number": n, "seconds": 0.5}) for n in range(6)]
     running = run_units(units, store=store_in(tmp_path), engine="ray", address=cluster.address)
     first = next(running)

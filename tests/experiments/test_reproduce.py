@@ -129,7 +129,7 @@ def test_the_time_per_iteration_is_that_of_this_session(whole, tmp_path):
         result.timing["seconds"] = 1e6
         path.write_bytes(encode(unit.key, unit.to_json(), result))
     again, _ = run(tmp_path, slow)
-    assert again.milliseconds()["PointGoal1"]["measured"] > 1e6  # there is nothing else to tell
+    assert again.milliseconds()["PointGoal1"]["measured"] > 1e6  # no other measurement exists
     grown, _ = run(tmp_path, small())
     assert grown.milliseconds()["PointGoal1"]["measured"] < 1e6
 
@@ -157,7 +157,7 @@ def test_the_authors_way_differs():
     assert not ours.same_as(theirs)
 
 
-def test_a_controller_alone_brings_what_driving_by_hand_brings():
+def test_a_controller_alone_equals_driving_by_hand():
     parameters = {
         "world": "PointGoal1", "controllers": ["pure-pursuit"], "first_seed": 7, "episodes": 2, "noise_seed": 0,
         "steps": 40,

@@ -54,7 +54,7 @@ def test_values_that_are_no_json_are_refused():
         Unit(SQUARE, {"number": object()})
 
 
-def test_an_unknown_kind_is_told():
+def test_an_unknown_kind_is_refused():
     with pytest.raises(InputError, match='no kind of unit "nowhere:unit"'):
         Unit("nowhere:unit", {})
     with pytest.raises(InputError, match="unit_kind"):
@@ -94,7 +94,7 @@ def test_parts_may_be_added_and_not_changed(tmp_path):
     assert len(run["sessions"]) == 3
 
 
-def test_other_versions_than_before_are_told(tmp_path):
+def test_other_versions_than_before_are_reported(tmp_path):
     assert Store(tmp_path, "compare", identity={}).version_changes == ""
     assert Store(tmp_path, "compare", identity={}).version_changes == ""
     run = json.loads((tmp_path / "run.json").read_text())
@@ -105,7 +105,7 @@ def test_other_versions_than_before_are_told(tmp_path):
         assert Store(tmp_path, "compare", identity={}).version_changes == f"mujoco 1.2.3, now {now}"
 
 
-def test_run_json_tells_every_session(tmp_path):
+def test_run_json_lists_every_session(tmp_path):
     Store(tmp_path, "compare", identity={"seed": 0}, command="blendctl compare")
     Store(tmp_path, "compare", identity={"seed": 0}, command="blendctl compare again").note(units=3)
     run = json.loads((tmp_path / "run.json").read_text())

@@ -41,7 +41,7 @@ def episodes(traces=1, count=20, *, blended_cost=30.0, blended_correct=0.7, rand
     return pa.Table.from_pylist(rows, schema=EPISODES)
 
 
-def test_claims_are_told_with_intervals_and_confidence():
+def test_claims_have_intervals_and_confidence():
     found = verdict(episodes())["PointGoal1"]
     assert found["over"] == "episodes"
     for role in ("performant", "safe", "blended"):
@@ -56,7 +56,7 @@ def test_claims_are_told_with_intervals_and_confidence():
     assert claim["confidence"] > 0.999
 
 
-def test_claims_that_do_not_hold_are_told_plainly():
+def test_claims_that_do_not_hold_are_stated_plainly():
     found = verdict(episodes(blended_cost=60.0, blended_correct=0.6, random_correct=0.65))
     claims = found["PointGoal1"]["claims"]
     assert not claims["cost_below_performant"]["holds"]
@@ -73,7 +73,7 @@ def test_several_traces_are_the_sample():
     assert found["claims"]["return_above_safe"]["sample"] == 3
 
 
-def test_a_single_episode_gives_no_confidence():
+def test_a_single_episode_has_no_confidence():
     found = verdict(episodes(count=1))["PointGoal1"]
     assert found["claims"]["return_above_safe"]["ci95"] is None
     assert "there is no confidence" in in_words("PointGoal1", found)[0]
@@ -132,7 +132,7 @@ def losses(*pairs):
     return pa.Table.from_pylist(rows, schema=POINTS)
 
 
-def test_a_loss_above_its_bound_is_told_plainly():
+def test_a_loss_above_its_bound_is_stated_plainly():
     found = verdict(episodes(), losses((0.1, 0.5), (0.1, 0.3)))["PointGoal1"]
     assert found["loss"]["below_bound"]
     assert (found["loss"]["mean"], found["loss"]["bound_mean"]) == (0.1, 0.3)

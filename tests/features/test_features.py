@@ -71,7 +71,7 @@ def test_critics_have_unit_length_or_a_scale():
 
 
 @pytest.mark.parametrize("feature", [Predictions(), Predictions(horizons=(10,)), Critics(), OneHot(), OnlineLinear()])
-def test_a_batch_gives_what_its_rows_give(feature):
+def test_a_batch_equals_its_rows(feature):
     rows, actions = (
         np.random.default_rng(0).normal(size=(5, 6)),
         np.random.default_rng(1).uniform(-1, 1, (5, 2)),

@@ -36,13 +36,13 @@ def text(page, selector):
     return page.run(f"document.querySelector({json.dumps(selector)}).textContent")
 
 
-def pixels(page, canvas, box, give="[...data]"):
+def pixels(page, canvas, box, expression="[...data]"):
     """Read part of a canvas through a copy; the data are red, green, blue, alpha, red, ..."""
     return page.run(
         f"(() => {{ const source = document.querySelector('{canvas}'); const copy = document.createElement('canvas');"
         "copy.width = source.width; copy.height = source.height;"
         "const context = copy.getContext('2d', { willReadFrequently: true }); context.drawImage(source, 0, 0);"
-        f"const data = context.getImageData(...{box}).data; return {give}; }})()"
+        f"const data = context.getImageData(...{box}).data; return {expression}; }})()"
     )
 
 

@@ -9,7 +9,7 @@ from blendctl.switches.epsilon_greedy import EpsilonGreedy
 
 
 def taught(rule):
-    """Give a learner that knows: arm 0 brings (1, -1), arm 1 brings (0, 0)."""
+    """Return a learner that knows the feedback: (1, -1) of arm 0, (0, 0) of arm 1."""
     bandit = BlendingBandit(2, seed=3, rule=rule)
     for _ in range(50):
         bandit.update([1.0, 0.0], [1.0, -1.0])

@@ -45,7 +45,7 @@ def test_the_least_loss_drives_and_holds_until_the_next_decision(context):
     assert arms[3] == [1, 1, 1]
 
 
-def test_the_one_step_oracle_tells_what_a_step_brings(context):
+def test_the_one_step_oracle_predicts_the_feedback_of_a_step(context):
     frame = frame_of(context)
     expected = NextStep(context)(frame)
     _, reward, _, _, infos = context.worlds.step(frame.proposals[1])

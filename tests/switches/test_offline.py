@@ -1,4 +1,4 @@
-"""The offline-trained switch: fitted Q iteration where the answer is known, and logs that tell the truth."""
+"""The offline-trained switch: fitted Q iteration where the answer is known, and its logs."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from blendctl.switches.state_features import describe_states
 
 
 def test_fitted_values_are_the_discounted_sums_of_the_greedy_choice():
-    """Arm 0 always brings reward 1 at cost 1, arm 1 nothing: which is better depends on the weight alone."""
+    """Arm 0 always has reward 1 and cost 1, arm 1 neither: which is better depends on the weight alone."""
     rng = np.random.default_rng(0)
     state = np.column_stack([np.ones(400), rng.normal(size=(400, 2))])
     arm = np.arange(400) % 2
@@ -48,7 +48,7 @@ def test_logged_windows_have_one_driver_and_their_sums():
     assert sum(row.tobytes() in later for row in log.after) > 0.3 * len(log.after)
 
 
-def test_too_short_a_log_is_told():
+def test_a_log_that_is_too_short_is_refused():
     log = Log(np.ones((4, 1)), np.zeros(4, np.intp), np.ones((4, 2)), np.ones((4, 1)), 0.9)
     with pytest.raises(InputError, match="drove only 4 logged windows"):
         fit(log, arms=1, every=5, cost_weight=0.1, ridge=0.1)
@@ -65,7 +65,7 @@ def test_states_are_described_by_what_the_controllers_know():
     worlds = open_worlds("PointGoal1", 2)
     observations, _ = worlds.reset(seed=0)
     worlds.close()
-    told = describe_states(zoo, observations)
-    assert len(told) == 2
-    np.testing.assert_allclose(told[:, 3], zoo[0].value(observations))  # after a 1 and two entries of the action
+    states = describe_states(zoo, observations)
+    assert len(states) == 2
+    np.testing.assert_allclose(states[:, 3], zoo[0].value(observations))  # after a 1 and two entries of the action
     assert describe_states(plain, observations).shape == (2, 1 + 2 + observations.shape[1])

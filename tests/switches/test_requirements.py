@@ -10,7 +10,7 @@ def test_the_zoo_serves_every_method():
     assert all(missing_requirement(method, zoo) is None for method in METHODS.values())
 
 
-def test_what_is_lacking_is_told():
+def test_missing_requirements_are_named():
     zoo = load("PointGoal1/ppo")
     plain = open_controller("pure-pursuit", world="PointGoal1")
     assert "cost critic" in missing_requirement(METHODS["simplex"], [plain, zoo])

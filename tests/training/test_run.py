@@ -56,7 +56,7 @@ def test_a_restored_trainer_continues_bit_for_bit(algo):
         assert expected == found
 
 
-def test_the_same_seed_gives_the_same_run_and_another_seed_another():
+def test_the_same_seed_repeats_a_run_and_another_seed_does_not():
     one, same, other = (memory_trainer(small(seed=s)) for s in (1, 1, 2))
     for t in (one, same, other):
         list(t.records())
