@@ -421,5 +421,5 @@ def test_only_rules_with_a_regret_bound_have_one(rule, bounded):
             bandit.regret_bound(100)
 
 
-def test_loss_bound_before_any_decision_is_no_bound():
+def test_loss_bound_before_any_decision_is_infinite():
     assert BlendingBandit(2).loss_bound == math.inf

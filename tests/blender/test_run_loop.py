@@ -101,15 +101,15 @@ def test_a_stage_cut_short_by_a_failure_is_still_yielded():
 
 def test_counterfactual_feedback_covers_every_arm():
     blender = Blender(team(), ["bold", "wary"], fallback="wary", seed=0)
-    tally = EpisodeStats(blender.names)
+    stats = EpisodeStats(blender.names)
     for count, record in enumerate(run(WORLD, blender, seed=2, counterfactual=True), start=1):
         assert record.truth[record.arm] == pytest.approx(record.feedback, abs=1e-12)
         assert record.correct == bool(correct_choices(record.truth, record.arm))
-        tally.add(record)
+        stats.add(record)
         if count == 300:
             break
-    assert 0.0 < tally.correct_ratio < 1.0
-    assert tally.average_loss <= blender.loss_bound
+    assert 0.0 < stats.correct_ratio < 1.0
+    assert stats.average_loss <= blender.loss_bound
 
 
 def test_counterfactuals_of_held_stages_drive_through_them():
@@ -294,14 +294,14 @@ def test_a_blend_env_is_repeatable():
 
 def test_a_tally_adds_up_per_episode():
     blender = two()
-    tally = EpisodeStats(blender.names)
+    stats = EpisodeStats(blender.names)
     for record in run(Countdown(), blender, episodes=3):
-        tally.add(record)
-    summary = tally.summary()
+        stats.add(record)
+    summary = stats.summary()
     assert summary["episodes"] == 3
     assert summary["cost_mean"] == 5.0
     assert sum(summary["arm_share"].values()) == pytest.approx(1.0)
-    assert summary["return_mean"] == pytest.approx(sum(tally.returns) / 3)
+    assert summary["return_mean"] == pytest.approx(sum(stats.returns) / 3)
     assert summary["correct_ratio"] is None
 
 

@@ -164,7 +164,7 @@ def _distance(s: FloatArray, x: float, y: float) -> float:
 
 @compiled
 def _bounds(s: FloatArray) -> tuple[float, float, float, float]:
-    """The box of pixels that a shape can touch: left, top, right, bottom."""
+    """Return the box of pixels that a shape can touch: left, top, right, bottom."""
     kind = int(s[0])
     reach = 0.5 * s[8] + 0.5 * s[9] + 1.0
     if kind == BOX:

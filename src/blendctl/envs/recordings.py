@@ -62,7 +62,7 @@ class Recording:
         return strict
 
     def body_at_reset(self, body: str) -> NDArray[np.float64]:
-        """Positions (episodes, 3) of a body after each episode's reset."""
+        """Return the positions (episodes, 3) of a body after each episode's reset."""
         position: NDArray[np.float64] = self["ep_body_pos"][:, self.bodies.index(body)]
         return position
 

@@ -15,7 +15,7 @@ SENSOR_LIMIT = 1e15
 
 
 def observation_space(plan: CompiledTask) -> Space[FloatArray]:
-    """Sensors practically without bounds, then lidars in [0, 1]."""
+    """Return the space: sensors practically without bounds, then lidars in [0, 1]."""
     low = np.full(plan.obs_size, -SENSOR_LIMIT)
     high = np.full(plan.obs_size, SENSOR_LIMIT)
     lidars = LIDAR_BINS * plan.sights.shape[0]

@@ -100,7 +100,7 @@ class RenderMetadata:
 
 
 def frames_per_second(plan: CompiledTask) -> int:
-    """How many steps make a second."""
+    """Return the number of control steps per second."""
     return round(1.0 / (SUBSTEPS * plan.timestep))
 
 

@@ -1,4 +1,4 @@
-"""Say in one sentence what the blend was worth, beside each controller alone."""
+"""Compare the blend with each controller alone, in one sentence."""
 
 from __future__ import annotations
 
