@@ -16,17 +16,17 @@ PAIR = ("PointGoal1/ppo", "PointGoal1/ppo-lagrangian")
 
 def made_up(comparison, outcome):
     """Return the table of a comparison in which `outcome(method, setting, seed)` is return and cost of an episode."""
-    pieces = comparison.pieces()
+    planned = comparison.units()
     finished = []
-    for piece in pieces:
+    for entry in planned:
         rows = []
-        for index in range(piece.count):
-            value, cost = outcome(piece.method, piece.setting, piece.unit.parameters["seed"] + index)
+        for index in range(entry.count):
+            value, cost = outcome(entry.method, entry.setting, entry.unit.parameters["seed"] + index)
             sums = {"length": 10, "driven_0": 5.0, "switches": 1, "correct": 0, "judged": 0, "gap": 0.0, "loss": 0.0}
             rows.append({"return": value, "cost": cost} | sums)
         table = pa.Table.from_pylist(rows) if rows else None
-        finished.append(FinishedUnit(piece.unit, Result({}, table), stored=False))
-    return comparison.rows(pieces, finished)
+        finished.append(FinishedUnit(entry.unit, Result({}, table), stored=False))
+    return comparison.rows(planned, finished)
 
 
 def test_the_two_controllers_alone_always_run():
@@ -35,23 +35,23 @@ def test_the_two_controllers_alone_always_run():
 
 
 def test_more_episodes_keep_the_units_that_were_run():
-    few = {piece.unit.key for piece in Comparison("PointGoal1", PAIR, episodes=30).pieces()}
-    many = {piece.unit.key for piece in Comparison("PointGoal1", PAIR, episodes=60).pieces()}
+    few = {entry.unit.key for entry in Comparison("PointGoal1", PAIR, episodes=30).units()}
+    many = {entry.unit.key for entry in Comparison("PointGoal1", PAIR, episodes=60).units()}
     assert few < many
-    other = {piece.unit.key for piece in Comparison("PointGoal1", PAIR, episodes=30, seed=7).pieces()}
+    other = {entry.unit.key for entry in Comparison("PointGoal1", PAIR, episodes=30, seed=7).units()}
     assert not few & other
 
 
 def test_trainings_come_before_what_needs_them_and_see_other_layouts():
-    pieces = Comparison("PointGoal1", PAIR, ("offline", "ceiling"), episodes=40).pieces()
-    alone, pieces = pieces[:6], pieces[6:]
-    assert {piece.method for piece in alone} == {"performant", "safe"}  # without them nothing can be scored
-    assert [piece.setting for piece in pieces[:3]] == [-1, -1, 0]
-    assert pieces[2].method == "ceiling"  # the longest first
-    offline = [piece for piece in pieces if piece.method == "offline" and piece.setting >= 0]
+    planned = Comparison("PointGoal1", PAIR, ("offline", "ceiling"), episodes=40).units()
+    alone, planned = planned[:6], planned[6:]
+    assert {entry.method for entry in alone} == {"performant", "safe"}  # without them nothing can be scored
+    assert [entry.setting for entry in planned[:3]] == [-1, -1, 0]
+    assert planned[2].method == "ceiling"  # the longest first
+    offline = [entry for entry in planned if entry.method == "offline" and entry.setting >= 0]
     assert len(offline) == 2 * 3
-    assert {piece.unit.after.key for piece in offline} == {piece.unit.key for piece in pieces[:2]}
-    assert abs(pieces[0].unit.parameters["seed"] - 1_000_000) > 10**9
+    assert {entry.unit.after.key for entry in offline} == {entry.unit.key for entry in planned[:2]}
+    assert abs(planned[0].unit.parameters["seed"] - 1_000_000) > 10**9
 
 
 def test_every_setting_and_episode_has_its_row_in_order():

@@ -111,7 +111,7 @@ def compare(
     if finished is None:
         assert failure is not None
         raise failure
-    table = finished.rows(finished.pieces(), done)
+    table = finished.rows(finished.units(), done)
     scores = standings(finished, table)
     _write(store, mark_shown(finished, table), scores)
     warn_damaged_units(store)
@@ -163,7 +163,7 @@ def _run(
     """Run the missing units with a progress bar; return the finished ones and the error that stopped the rest."""
     from blendctl.experiments.engines import UnitsFailed, run_units
 
-    units = plan.pieces()
+    units = plan.units()
     done: list[FinishedUnit] = []
     with unit_progress({entry.unit.key: entry.method for entry in units}) as progress:
         try:

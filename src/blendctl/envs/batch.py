@@ -124,7 +124,7 @@ class WorldBatch:
         return self.roll([_for_one(policy) for policy in policies] if solo else policies, horizon=horizon, gamma=gamma)
 
     def peek(self, actions: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Judge checked actions (k, n, act): reward (k, n), cost (k, n), components (k, n, costs)."""
+        """Evaluate checked actions (k, n, act): reward (k, n), cost (k, n), components (k, n, costs)."""
         k, n = actions.shape[:2]
         reward, cost = np.zeros((k, n)), np.zeros((k, n))
         components = np.zeros((k, n, len(self.cost_names)))

@@ -80,7 +80,7 @@ class Report:
     loose: Physics
 
     def failures(self) -> list[str]:
-        """Say which limits are exceeded; empty when the world conforms."""
+        """Return the limits that are exceeded, as text; empty if the world conforms."""
         problems = []
         for limit, allowed in TOLERANCE.items():
             layer, quantity = limit.split(".")

@@ -1,4 +1,4 @@
-"""Judge actions from states that a world has left behind: many at once, on a thread of its own.
+"""Evaluate actions from states that a world has left behind: many at once, on a thread of its own.
 
 The outcome of an alternative action is rarely needed at once. So the state is kept, the world goes on, and when enough
 states have come together they are stepped in one compiled loop, beside the world's own steps.
@@ -74,7 +74,7 @@ class DeferredPeeks:
         return done
 
     def close(self) -> None:
-        """Let the thread go, after what it was given."""
+        """Finish the submitted peeks, and end the thread."""
         if self._helper is not None:
             self._helper.shutdown()
             self._helper = None

@@ -49,7 +49,7 @@ class Film(ABC):
 
     @abstractmethod
     def _close(self, *, complete: bool) -> None:
-        """Let go of the file that was begun, which is kept only if it is complete."""
+        """Close the file, and keep it only if it is complete."""
 
 
 def open_film(path: str | Path, *, fps: float) -> Film:

@@ -243,7 +243,7 @@ def run_peeks(
     cost: FloatArray,
     counter: IntArray,
 ) -> None:
-    """Judge actions (k, n, act) from the same frozen worlds into reward, cost (k, n), components (k, n, costs)."""
+    """Evaluate actions (k, n, act) from the same frozen worlds into reward, cost (k, n), components (k, n, costs)."""
     n = worlds.time.shape[0]
     distances = np.empty(2)
     job = claim(counter)

@@ -47,7 +47,7 @@ class ThreadPool:
         return [mine, *(future.result() for future in pending)]
 
     def close(self) -> None:
-        """Let the helpers go; the caller's own thread can still do all the work."""
+        """End the helper threads; the caller's thread can still do all the work."""
         if self._helpers is not None:
             self._helpers.shutdown()
             self._helpers = None

@@ -99,7 +99,7 @@ class Comparison:
         """Return the methods by name, with their parameters as set."""
         return {name: with_values(METHODS[name], self.values.get(name, {})) for name in self.methods}
 
-    def pieces(self) -> list[ComparisonUnit]:
+    def units(self) -> list[ComparisonUnit]:
         """Cut the comparison into units: those that define the score, trainings, then the longest first."""
         common = {"world": self.world, "controllers": list(self.controllers), "steps": self.steps}
         training_seed = (self.seed + TRAINING_SEEDS) % (LARGEST_SEED - ROOM)
@@ -122,35 +122,35 @@ class Comparison:
                     }
                     unit = Unit(EPISODES, parameters, after=after)
                     ranked.append((rank, ComparisonUnit(unit, method.name, number, count)))
-        return [piece for _, piece in sorted(ranked, key=lambda item: item[0])]
+        return [entry for _, entry in sorted(ranked, key=lambda pair: pair[0])]
 
     def finished(self, done: Iterable[FinishedUnit]) -> Comparison | None:
         """Return the comparison of the finished methods; None if the two controllers alone are not among them."""
         keys = {one.unit.key for one in done}
-        left = {piece.method for piece in self.pieces() if piece.unit.key not in keys}
+        left = {entry.method for entry in self.units() if entry.unit.key not in keys}
         if left & set(ALONE):
             return None
         whole = tuple(name for name in self.methods if name not in left)
         values = {name: chosen for name, chosen in self.values.items() if find_method(name).name in whole}
         return replace(self, methods=whole, values=values)
 
-    def rows(self, pieces: Sequence[ComparisonUnit], finished: Iterable[FinishedUnit]) -> pa.Table:
+    def rows(self, planned: Sequence[ComparisonUnit], finished: Iterable[FinishedUnit]) -> pa.Table:
         """Return the table of all episodes: a row per method, setting and episode, in that order."""
         results = {done.unit.key: done.result for done in finished}
         methods = self.table_of_methods()
         ordered = sorted(
-            (piece for piece in pieces if piece.setting >= 0),
-            key=lambda piece: (self.methods.index(piece.method), piece.setting, piece.unit.parameters["seed"]),
+            (entry for entry in planned if entry.setting >= 0),
+            key=lambda entry: (self.methods.index(entry.method), entry.setting, entry.unit.parameters["seed"]),
         )
         rows = []
-        for piece in ordered:
+        for entry in ordered:
             about = {
-                "method": piece.method,
-                "setting": piece.setting,
-                "parameters": json.dumps(methods[piece.method].settings[piece.setting]),
+                "method": entry.method,
+                "setting": entry.setting,
+                "parameters": json.dumps(methods[entry.method].settings[entry.setting]),
             }
-            first = piece.unit.parameters["seed"]
-            table = results[piece.unit.key].table
+            first = entry.unit.parameters["seed"]
+            table = results[entry.unit.key].table
             assert table is not None
             for index, sums in enumerate(table.to_pylist()):
                 rows.append(about | {"seed": first + index} | episode_columns(sums))

@@ -19,7 +19,7 @@ NOTE = (
 
 
 def headline(run: BlendRun) -> Headline:
-    """Say what the blend was worth, and what of the run is missing."""
+    """Return the headline: the verdict about the blend, and what of the run is missing."""
     banner = list(run.folder.missing)
     for what, table in (("record", run.stages), ("track", run.poses)):
         if table is not None and table.damaged:
