@@ -134,7 +134,7 @@ class CompiledLoop:
             if stages is None:
                 return None
             done.append(stages)
-            waiting = self.peeks.start()
+            waiting = self.peeks.start(len(stages.arm) * (len(self.arms) - 1))
             ended = bool(self.world.batch.worlds.phase[0] == ENDED)
         assert waiting is not None
         _enter(done[-1], waiting.result())
@@ -170,7 +170,6 @@ class CompiledLoop:
                 rng.bit_generator.state = state
                 rng.standard_normal((count, batch.act_size))
             stages = Stages._make(part[:count] for part in stages)
-        self.peeks.added = count * (arms - 1)
         self.previous = int(stages.arm[-1])
         return stages
 

@@ -32,7 +32,7 @@ class PeekResult(NamedTuple):
 
 
 class DeferredPeeks:
-    """Keep up to `size` (state, action) pairs of a world, and judge them while the next ones come together."""
+    """Keep up to `size` (state, action) pairs of a world, and evaluate them while the next ones are collected."""
 
     def __init__(self, world: SingleWorld, *, size: int = 32) -> None:
         batch = world.batch
@@ -60,12 +60,12 @@ class DeferredPeeks:
 
     @property
     def filling(self) -> tuple[WorldState, FloatArray]:
-        """Where pairs come together: states, and actions (1, size, act); the caller fills them in and sets `added`."""
+        """States and actions (1, size, act) of the pairs; a caller that fills them passes their number to `start`."""
         return self._kept[self._filling], self._actions[self._filling]
 
-    def start(self) -> Future[PeekResult]:
-        """Begin to judge what was added; what was started before must have been waited for."""
-        (kept, actions), n = self.filling, self.added
+    def start(self, filled: int | None = None) -> Future[PeekResult]:
+        """Begin to evaluate the pairs that were added, or the first `filled`; wait for an earlier result before."""
+        (kept, actions), n = self.filling, self.added if filled is None else filled
         self._filling, self.added = 1 - self._filling, 0
         if self._helper is not None:
             return self._helper.submit(self._judge, kept, actions, n)
