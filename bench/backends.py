@@ -4,7 +4,7 @@ Each does the physics of one action: ten sub-steps, the gremlins' targets moved 
 for the sensors, from the same states with the same actions; blendctl's figure also has lidar, reward, costs and goals.
 `mj_step` is the bare loop without the closing pass. Processor time is measured, which other work on the
 machine disturbs less; on idle cores it is the wall-clock time of all threads together. mjbatch is measured if
-it is installed (`pip install mjbatch`, which brings its own version of MuJoCo).
+it is installed (`pip install mjbatch`, which installs its own version of MuJoCo).
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ def installed(name: str) -> bool:
     try:
         version(name)
     except PackageNotFoundError:
-        print(f'{name} is not installed and left out; pip install "blendctl[bench]" brings it')
+        print(f'{name} is not installed and left out; try: pip install "blendctl[bench]"')
         return False
     return True
 

@@ -146,7 +146,7 @@ def bare(steps: int, rounds: int) -> dict[str, float]:
 def iteration(world: str, steps: int, rounds: int) -> dict[str, Any]:
     """The paper's iteration in one world: both controllers, contexts, bandit, physics, the counterfactual step.
 
-    The controller that drives is judged by what it brings, so a pair needs one counterfactual step: the iteration
+    The controller that drives is judged by its real feedback, so a pair needs one counterfactual step: the iteration
     has two raw steps' worth of physics in it. Counterfactual steps are taken some tens at once on the second core.
     """
     controllers, weights = pair(world)

@@ -80,7 +80,7 @@ def time_vector(worlds: VectorWorld, actions: np.ndarray) -> np.ndarray:
 
 
 def time_single(name: str, actions: np.ndarray) -> np.ndarray:
-    """Seconds (n, steps) of the single form as gymnasium.make gives it, in one world after the other."""
+    """Return seconds (n, steps) of the single form as gymnasium.make returns it, in one world after the other."""
     env = gymnasium.make(world_id(name))
     times = np.empty((actions.shape[1], actions.shape[0]))
     for row in range(actions.shape[1]):

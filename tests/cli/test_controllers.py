@@ -136,20 +136,20 @@ def test_ctrl_c_saves_says_how_to_resume_and_loses_nothing(tmp_path):
 
 
 def test_evaluate_writes_its_results(trained, tmp_path):
-    found, table = tmp_path / "e.json", tmp_path / "e.csv"
+    summary_file, table = tmp_path / "e.json", tmp_path / "e.csv"
     run(
         "evaluate",
         str(trained),
         "--episodes",
         "3",
         "--json",
-        str(found),
+        str(summary_file),
         "--csv",
         str(table),
         "--threads",
         "1",
     )
-    summary = json.loads(found.read_text())
+    summary = json.loads(summary_file.read_text())
     assert {"return_mean", "return_ci95", "cost_mean", "cost_ci95", "episodes"} <= set(summary)
     assert summary["episodes"] == 3
     assert len(table.read_text().splitlines()) == 4

@@ -27,21 +27,21 @@ def test_a_broken_package_is_reported_and_the_others_work(tmp_path):
     broken.mkdir()
     (broken / "__init__.py").write_text("raise OSError('libgomp.so.1: cannot open shared object file')\n")
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    done = doctor("--quick", "--json", str(tmp_path / "found.json"), PYTHONPATH=path)
-    found = json.loads((tmp_path / "found.json").read_text())
-    checks = {check["check"]: check for check in found["checks"]}
+    done = doctor("--quick", "--json", str(tmp_path / "doctor.json"), PYTHONPATH=path)
+    diagnosis = json.loads((tmp_path / "doctor.json").read_text())
+    checks = {check["check"]: check for check in diagnosis["checks"]}
     assert set(checks) == set(CHECKS)
     assert checks["onnx"]["verdict"] == "broken"
     assert "libgomp" in checks["onnx"]["message"]
     assert "libgomp" in done.stdout
     assert done.returncode == 1
-    assert found["ok"] is False
+    assert diagnosis["ok"] is False
     for name in ("physics", "drawing", "compiling", "zoo", "records", "torch"):
         assert checks[name]["verdict"] == "works", checks[name]
     for name in ("ray", "camera", "sb3"):
         assert checks[name]["verdict"] in ("skipped", "missing"), "left out by --quick"
-    assert found["machine"]["cores"] >= 1
-    assert {part["package"] for part in found["dependencies"]} >= {"numpy", "mujoco", "torch", "ray"}
+    assert diagnosis["machine"]["cores"] >= 1
+    assert {part["package"] for part in diagnosis["dependencies"]} >= {"numpy", "mujoco", "torch", "ray"}
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch):

@@ -33,8 +33,8 @@ def test_one_command_writes_figure_tables_and_verdict(finished):
     assert result.exit_code == 0
     points, episodes = pq.read_table(out / "points.parquet"), pq.read_table(out / "episodes.parquet")
     assert (points.num_rows, episodes.num_rows) == (8, 16)
-    found = json.loads((out / "verdict.json").read_text())
-    assert found["PointGoal1"]["claims"]["correct_above_random"].keys() >= {"holds", "ci95", "confidence"}
+    summary = json.loads((out / "verdict.json").read_text())
+    assert summary["PointGoal1"]["claims"]["correct_above_random"].keys() >= {"holds", "ci95", "confidence"}
     with Image.open(out / "figure.png") as figure:
         assert min(figure.size) > 600
     assert (out / "figure.pdf").read_bytes().startswith(b"%PDF")

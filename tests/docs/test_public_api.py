@@ -69,9 +69,9 @@ def test_readers_are_shown_only_public_names(file):
 
 
 def test_the_imports_of_readers_are_found():
-    found = {pair for file in READER_FILES for pair in imports_of(file)}
-    assert {("blendctl.blender.episode_stats", "EpisodeStats"), ("blendctl", "Blender")} <= found
-    assert ("blendctl.controllers.controller_check", "check_controller") in found
+    imported = {pair for file in READER_FILES for pair in imports_of(file)}
+    assert {("blendctl.blender.episode_stats", "EpisodeStats"), ("blendctl", "Blender")} <= imported
+    assert ("blendctl.controllers.controller_check", "check_controller") in imported
 
 
 def test_no_two_public_objects_share_a_name():

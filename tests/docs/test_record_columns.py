@@ -61,8 +61,8 @@ def test_every_column_is_in_the_table_with_its_type(table):
 def test_columns_are_null_only_as_documented(table):
     nulls = {name: table[name].null_count for name in table.column_names}
     for pattern, _, null in documented():
-        found = sum(count for name, count in nulls.items() if pattern.fullmatch(name))
-        assert (found == 0) == null.startswith("never"), f"{pattern.pattern}: {found} nulls"
+        missing = sum(count for name, count in nulls.items() if pattern.fullmatch(name))
+        assert (missing == 0) == null.startswith("never"), f"{pattern.pattern}: {missing} nulls"
 
 
 def test_the_values_agree_with_the_documentation(table):

@@ -36,8 +36,8 @@ def test_a_disc_covers_its_area(at, radius):
 @unhurried
 @given(places, angles, st.floats(0.2, 1.0), st.floats(0.2, 1.0))
 def test_a_turned_box_covers_its_area(at, turn, wide, high):
-    found = area(lambda d: d.box(at, (wide, high), color=WHITE, turn=turn))
-    assert found == pytest.approx(4 * wide * high, rel=0.03)
+    painted = area(lambda d: d.box(at, (wide, high), color=WHITE, turn=turn))
+    assert painted == pytest.approx(4 * wide * high, rel=0.03)
 
 
 @unhurried

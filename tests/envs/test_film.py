@@ -29,13 +29,13 @@ def test_a_gif_has_every_picture_at_its_time(tmp_path):
         for picture in pictures(40):
             film.add(picture)
     assert film.frames == 40
-    with Image.open(path) as found:
-        assert found.n_frames == 40
-        assert found.info["duration"] == 40
-        assert found.info["loop"] == 0
+    with Image.open(path) as written:
+        assert written.n_frames == 40
+        assert written.info["duration"] == 40
+        assert written.info["loop"] == 0
         for n, picture in enumerate(pictures(40)):
-            found.seek(n)
-            assert np.abs(np.asarray(found.convert("RGB")).astype(int) - picture).max() <= 6
+            written.seek(n)
+            assert np.abs(np.asarray(written.convert("RGB")).astype(int) - picture).max() <= 6
     assert [p.name for p in path.parent.iterdir()] == ["film.gif"]
 
 
@@ -46,8 +46,8 @@ def test_a_gif_keeps_small_colours_on_a_shaded_ground(tmp_path):
     path = tmp_path / "film.gif"
     with open_film(path, fps=10) as film:
         film.add(picture)
-    with Image.open(path) as found:
-        pixels = np.asarray(found.convert("RGB")).astype(int)
+    with Image.open(path) as written:
+        pixels = np.asarray(written.convert("RGB")).astype(int)
     assert np.abs(pixels[103, 103] - RED).max() < 20
     assert np.abs(pixels - picture).mean() < 3
 

@@ -102,9 +102,9 @@ def test_a_lidars_pieces_lie_where_they_look(name, piece):
     bright = replace(scene, lidars={"goal": np.eye(16)[piece]})
     top = painter(scene)
     middle = changed(top.draw(bright), top.draw(dark)).mean(axis=0)
-    own = scene.rotation[:2, :2].T @ middle
+    in_robot_frame = scene.rotation[:2, :2].T @ middle
     wanted = (piece + 0.5) * 2 * math.pi / 16
-    assert math.cos(math.atan2(own[1], own[0]) - wanted) > 0.999
+    assert math.cos(math.atan2(in_robot_frame[1], in_robot_frame[0]) - wanted) > 0.999
 
 
 def test_nearer_objects_show_stronger():

@@ -124,13 +124,13 @@ def test_next_step_autoreset_ignores_the_action_after_the_end():
 
 def said(infos):
     """What infos say of each world, by the masks: {(key, row): value}."""
-    found = {}
+    observed = {}
     for key, values in infos.items():
         if key == "final_info":
-            found |= {(key, *inner): value for inner, value in said(values).items()}
+            observed |= {(key, *inner): value for inner, value in said(values).items()}
         elif key[0] != "_":
-            found |= {(key, row): np.asarray(values[row]).tolist() for row in np.flatnonzero(infos[f"_{key}"])}
-    return found
+            observed |= {(key, row): np.asarray(values[row]).tolist() for row in np.flatnonzero(infos[f"_{key}"])}
+    return observed
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])

@@ -45,12 +45,12 @@ def test_the_published_trial_has_its_score():
 def test_controllers_that_do_not_differ_give_no_score_but_a_reason(performant, safe, words):
     corner = Corner(performant, safe)
     assert np.isnan(corner.score(3.0, 3.0))
-    found = score_episodes(
+    result = score_episodes(
         np.ones((4, 2)), np.tile(performant, (4, 1)), np.tile(safe, (4, 1)), rng=np.random.default_rng(0)
     )
-    assert found.value is None
-    assert found.interval is None
-    assert re.search(words, found.reason)
+    assert result.value is None
+    assert result.interval is None
+    assert re.search(words, result.reason)
 
 
 def test_the_bootstrap_is_paired_and_covers():
@@ -60,18 +60,18 @@ def test_the_bootstrap_is_paired_and_covers():
     performant = np.array([26.0, 60.0]) + luck + noise[0]
     safe = np.array([20.0, 30.0]) + luck + noise[1]
     method = np.array([24.5, 37.5]) + luck + noise[2]
-    found = score_episodes(method, performant, safe, rng=np.random.default_rng(0))
-    assert found.interval[0] < found.value < found.interval[1]
-    assert found.interval[0] < 0.5 < found.interval[1]
-    assert found.interval[1] - found.interval[0] < 0.3
+    result = score_episodes(method, performant, safe, rng=np.random.default_rng(0))
+    assert result.interval[0] < result.value < result.interval[1]
+    assert result.interval[0] < 0.5 < result.interval[1]
+    assert result.interval[1] - result.interval[0] < 0.3
     shuffled = score_episodes(method[rng.permutation(40)], performant, safe, rng=np.random.default_rng(0))
-    assert shuffled.value == pytest.approx(found.value)
-    assert shuffled.interval[1] - shuffled.interval[0] > 2 * (found.interval[1] - found.interval[0])
+    assert shuffled.value == pytest.approx(result.value)
+    assert shuffled.interval[1] - shuffled.interval[0] > 2 * (result.interval[1] - result.interval[0])
 
 
 def test_one_episode_has_a_score_without_an_interval():
     one = [np.array([[r, c]]) for r, c in ((25.0, 40.0), (26.0, 60.0), (20.0, 30.0))]
-    found = score_episodes(*one, rng=np.random.default_rng(0))
-    assert found.value == pytest.approx(1 - (1 / 6 + 1 / 3))
-    assert found.interval is None
-    assert "two episodes" in found.reason
+    result = score_episodes(*one, rng=np.random.default_rng(0))
+    assert result.value == pytest.approx(1 - (1 / 6 + 1 / 3))
+    assert result.interval is None
+    assert "two episodes" in result.reason

@@ -28,16 +28,16 @@ def store_in(path):
     return Store(path, "squares", identity={"seed": 0})
 
 
-def sums(found):
-    return {f.unit.parameters["number"]: f.result.values["sum"] for f in found}
+def sums(finished):
+    return {f.unit.parameters["number"]: f.result.values["sum"] for f in finished}
 
 
 @pytest.mark.parametrize("engine", ["inline", "processes"])
 def test_every_unit_is_run_and_chains_are_followed(tmp_path, engine):
     units = [*chain(4), *numbers(3, table=True)]
-    found = list(run_units(units, store=store_in(tmp_path), engine=engine, workers=2))
-    assert {f.unit.key for f in found} == {u.key for u in units}
-    assert sums(f for f in found if not f.unit.parameters.get("table")) == {0: 0, 1: 1, 2: 5, 3: 14}
+    finished = list(run_units(units, store=store_in(tmp_path), engine=engine, workers=2))
+    assert {f.unit.key for f in finished} == {u.key for u in units}
+    assert sums(f for f in finished if not f.unit.parameters.get("table")) == {0: 0, 1: 1, 2: 5, 3: 14}
 
 
 def test_engines_agree_to_the_bit(tmp_path):
@@ -55,16 +55,16 @@ def test_what_is_done_is_not_run_again(tmp_path):
     for _ in range(2):
         next(some)
     some.close()  # interrupted
-    found = list(run_units(units, store=store_in(tmp_path), engine="inline"))
-    assert [f.stored for f in found] == [True, True, False, False]
-    assert sums(found)[3] == 14
+    finished = list(run_units(units, store=store_in(tmp_path), engine="inline"))
+    assert [f.stored for f in finished] == [True, True, False, False]
+    assert sums(finished)[3] == 14
 
 
 def test_a_unit_whose_worker_is_killed_is_run_again(tmp_path):
     units = [Unit(SQUARE, {"number": 7, "die_once": str(tmp_path / "mark")}), *numbers(2)]
     events = []
-    found = list(run_units(units, store=store_in(tmp_path / "out"), workers=1, progress=events.append))
-    assert sums(found)[7] == 49
+    finished = list(run_units(units, store=store_in(tmp_path / "out"), workers=1, progress=events.append))
+    assert sums(finished)[7] == 49
     (lost,) = [event for event in events if event.state == "lost"]
     assert "SIGKILL" in lost.message
 
@@ -86,17 +86,17 @@ def test_a_worker_killed_from_outside_costs_nothing(tmp_path):
 
     thread = threading.Thread(target=kill_a_worker)
     thread.start()
-    found = list(run_units(chain(3, seconds=0.3), store=store_in(tmp_path), workers=2))
+    finished = list(run_units(chain(3, seconds=0.3), store=store_in(tmp_path), workers=2))
     thread.join()
     assert killed
-    assert sums(found) == {0: 0, 1: 1, 2: 5}
+    assert sums(finished) == {0: 0, 1: 1, 2: 5}
 
 
 def test_a_unit_that_always_dies_fails_at_the_end_and_the_others_are_kept(tmp_path):
     units = [Unit(SQUARE, {"number": 1, "die": True}), *numbers(2)]
-    found = []
+    finished = []
     with pytest.raises(UnitsFailed, match=r"1 of 3 units .*worker died 4 times .*SIGKILL.*is kept"):
-        found.extend(run_units(units, store=store_in(tmp_path), workers=1))
+        finished.extend(run_units(units, store=store_in(tmp_path), workers=1))
     again = store_in(tmp_path)
     assert [again.get(u) is not None for u in units] == [False, True, True]
 
@@ -118,8 +118,8 @@ def test_a_damaged_file_is_run_again(tmp_path):
         data[len(data) // 2] ^= 1
         path.write_bytes(bytes(data))
     store = store_in(tmp_path)
-    found = list(run_units(units, store=store, engine="inline"))
-    assert [f.stored for f in found] == [False] * 4
+    finished = list(run_units(units, store=store, engine="inline"))
+    assert [f.stored for f in finished] == [False] * 4
     assert len(store.damaged) == 4
 
 
@@ -128,9 +128,9 @@ def test_a_damaged_file_within_a_chain_costs_that_unit_alone(tmp_path):
     list(run_units(units, store=store_in(tmp_path), engine="inline"))
     (tmp_path / "units" / f"{units[1].key}.json").write_text("{}")
     events = []
-    found = list(run_units(units, store=store_in(tmp_path), engine="inline", progress=events.append))
-    assert [f.unit.parameters["number"] for f in found if not f.stored] == [1]
-    assert sums(found) == {0: 0, 1: 1, 2: 5, 3: 14}
+    finished = list(run_units(units, store=store_in(tmp_path), engine="inline", progress=events.append))
+    assert [f.unit.parameters["number"] for f in finished if not f.stored] == [1]
+    assert sums(finished) == {0: 0, 1: 1, 2: 5, 3: 14}
     assert events[-1].done == events[-1].total == 4
 
 
@@ -147,8 +147,8 @@ def test_a_full_disk_stops_with_words_and_keeps_what_is_finished(tmp_path, monke
         patch.setattr("os.fsync", full)
         with pytest.raises(BlendctlError, match=r"No space left.*free disk space"):
             next(running)
-    found = list(run_units(units, store=store_in(tmp_path), engine="inline"))
-    assert [f.stored for f in found] == [True, False, False]
+    finished = list(run_units(units, store=store_in(tmp_path), engine="inline"))
+    assert [f.stored for f in finished] == [True, False, False]
     assert not list(tmp_path.rglob("*.part"))
 
 

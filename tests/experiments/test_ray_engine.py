@@ -102,11 +102,11 @@ def test_a_node_killed_mid_run_changes_nothing_of_the_result(cluster, tmp_path):
             address=cluster.address,
             progress=events.append,
         )
-        found = {f.unit.key: f.result for f in running}
+        results = {f.unit.key: f.result for f in running}
     assert "lost" in {event.state for event in events}
     here = {f.unit.key: f.result for f in run_units(units, store=store_in(tmp_path / "here"), engine="inline")}
-    assert found.keys() == here.keys()
-    assert all(found[key].same_as(here[key]) for key in here)
+    assert results.keys() == here.keys()
+    assert all(results[key].same_as(here[key]) for key in here)
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")

@@ -64,13 +64,13 @@ def test_the_tables_are_tidy_and_whole(whole):
 
 
 def test_the_verdict_is_json_with_what_was_promised(whole):
-    found = json.loads((whole / "verdict.json").read_text())["PointGoal1"]
+    summary = json.loads((whole / "verdict.json").read_text())["PointGoal1"]
     for role in ("blended", "safe", "performant"):
-        assert {"return_mean", "cost_mean"} <= found[role].keys()
-    assert set(found["claims"]) == {
+        assert {"return_mean", "cost_mean"} <= summary[role].keys()
+    assert set(summary["claims"]) == {
         "return_above_safe", "cost_below_performant", "correct_above_half", "correct_above_random",
     }  # fmt: skip
-    assert found["milliseconds_per_iteration"]["paper"] == 2.0
+    assert summary["milliseconds_per_iteration"]["paper"] == 2.0
 
 
 def test_an_interrupted_run_goes_on_and_ends_the_same(whole, tmp_path):

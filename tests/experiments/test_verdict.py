@@ -42,48 +42,48 @@ def episodes(traces=1, count=20, *, blended_cost=30.0, blended_correct=0.7, rand
 
 
 def test_claims_have_intervals_and_confidence():
-    found = verdict(episodes())["PointGoal1"]
-    assert found["over"] == "episodes"
+    summary = verdict(episodes())["PointGoal1"]
+    assert summary["over"] == "episodes"
     for role in ("performant", "safe", "blended"):
-        assert {"return_mean", "cost_mean", "return_ci95", "cost_ci95", "cost_rate"} <= found[role].keys()
-    assert found["blended"]["cost_rate"] == pytest.approx(found["blended"]["cost_mean"] / 1000)
-    assert found["correct_ratio"] == pytest.approx(0.7, abs=0.02)
-    assert found["correct_ratio_random"] == pytest.approx(0.6, abs=0.02)
-    assert [claim["holds"] for claim in found["claims"].values()] == [True] * 4
-    claim = found["claims"]["return_above_safe"]
+        assert {"return_mean", "cost_mean", "return_ci95", "cost_ci95", "cost_rate"} <= summary[role].keys()
+    assert summary["blended"]["cost_rate"] == pytest.approx(summary["blended"]["cost_mean"] / 1000)
+    assert summary["correct_ratio"] == pytest.approx(0.7, abs=0.02)
+    assert summary["correct_ratio_random"] == pytest.approx(0.6, abs=0.02)
+    assert [claim["holds"] for claim in summary["claims"].values()] == [True] * 4
+    claim = summary["claims"]["return_above_safe"]
     assert claim["difference"] == pytest.approx(2.5, abs=0.2)
     assert claim["ci95"][1] - claim["ci95"][0] < 0.3  # pairs on the same seeds: the layouts' spread is gone
     assert claim["confidence"] > 0.999
 
 
 def test_claims_that_do_not_hold_are_stated_plainly():
-    found = verdict(episodes(blended_cost=60.0, blended_correct=0.6, random_correct=0.65))
-    claims = found["PointGoal1"]["claims"]
+    summary = verdict(episodes(blended_cost=60.0, blended_correct=0.6, random_correct=0.65))
+    claims = summary["PointGoal1"]["claims"]
     assert not claims["cost_below_performant"]["holds"]
     assert not claims["correct_above_random"]["holds"]
-    words = " ".join(in_words("PointGoal1", found["PointGoal1"]))
+    words = " ".join(in_words("PointGoal1", summary["PointGoal1"]))
     assert "does NOT cost less than the performant one: 6" in words
     assert "NOT correct more often than those of random switching" in words
     assert "confidence above 99.99%" in words
 
 
 def test_several_traces_are_the_sample():
-    found = verdict(episodes(traces=3))["PointGoal1"]
-    assert found["over"] == "traces"
-    assert found["claims"]["return_above_safe"]["sample"] == 3
+    summary = verdict(episodes(traces=3))["PointGoal1"]
+    assert summary["over"] == "traces"
+    assert summary["claims"]["return_above_safe"]["sample"] == 3
 
 
 def test_a_single_episode_has_no_confidence():
-    found = verdict(episodes(count=1))["PointGoal1"]
-    assert found["claims"]["return_above_safe"]["ci95"] is None
-    assert "there is no confidence" in in_words("PointGoal1", found)[0]
+    summary = verdict(episodes(count=1))["PointGoal1"]
+    assert summary["claims"]["return_above_safe"]["ci95"] is None
+    assert "there is no confidence" in in_words("PointGoal1", summary)[0]
 
 
 def test_what_is_missing_is_said():
     some = episodes()
-    found = verdict(some.filter(pa.compute.field("role") != "safe"))["PointGoal1"]
-    assert "return_above_safe" not in found["claims"]
-    assert "episodes are missing" in in_words("PointGoal1", found)[0]
+    summary = verdict(some.filter(pa.compute.field("role") != "safe"))["PointGoal1"]
+    assert "return_above_safe" not in summary["claims"]
+    assert "episodes are missing" in in_words("PointGoal1", summary)[0]
 
 
 def with_ratios(table, **ratios):
@@ -92,16 +92,16 @@ def with_ratios(table, **ratios):
 
 
 def test_choices_that_nobody_judged_prove_nothing():
-    found = verdict(with_ratios(episodes()))["PointGoal1"]
-    assert found["correct_ratio"] is None
-    assert set(found["claims"]) == {"return_above_safe", "cost_below_performant"}
-    assert "episodes are missing" in in_words("PointGoal1", found)[2]
+    summary = verdict(with_ratios(episodes()))["PointGoal1"]
+    assert summary["correct_ratio"] is None
+    assert set(summary["claims"]) == {"return_above_safe", "cost_below_performant"}
+    assert "episodes are missing" in in_words("PointGoal1", summary)[2]
 
 
 def test_a_difference_by_rounding_proves_nothing():
-    found = verdict(with_ratios(episodes(), blended=0.1 + 0.2, random=0.3))["PointGoal1"]
-    assert found["claims"]["correct_above_random"]["difference"] > 0
-    assert not found["claims"]["correct_above_random"]["holds"]
+    summary = verdict(with_ratios(episodes(), blended=0.1 + 0.2, random=0.3))["PointGoal1"]
+    assert summary["claims"]["correct_above_random"]["difference"] > 0
+    assert not summary["claims"]["correct_above_random"]["holds"]
 
 
 def test_a_learner_is_compared_with_chance_over_its_whole_trace():
@@ -133,13 +133,13 @@ def losses(*pairs):
 
 
 def test_a_loss_above_its_bound_is_stated_plainly():
-    found = verdict(episodes(), losses((0.1, 0.5), (0.1, 0.3)))["PointGoal1"]
-    assert found["loss"]["below_bound"]
-    assert (found["loss"]["mean"], found["loss"]["bound_mean"]) == (0.1, 0.3)
-    assert "stays under its bound: 0.1 per step, bound 0.3" in in_words("PointGoal1", found)[-1]
-    found = verdict(episodes(), losses((0.1, 0.5), (0.4, 0.3), (0.2, 0.1)))["PointGoal1"]
-    assert not found["loss"]["below_bound"]
-    words = in_words("PointGoal1", found)[-1]
+    summary = verdict(episodes(), losses((0.1, 0.5), (0.1, 0.3)))["PointGoal1"]
+    assert summary["loss"]["below_bound"]
+    assert (summary["loss"]["mean"], summary["loss"]["bound_mean"]) == (0.1, 0.3)
+    assert "stays under its bound: 0.1 per step, bound 0.3" in in_words("PointGoal1", summary)[-1]
+    summary = verdict(episodes(), losses((0.1, 0.5), (0.4, 0.3), (0.2, 0.1)))["PointGoal1"]
+    assert not summary["loss"]["below_bound"]
+    words = in_words("PointGoal1", summary)[-1]
     assert "does NOT stay under its bound, at 2 of 3 data points" in words
     assert "the context explains 70% and 50% of reward and cost" in words
     assert len(in_words("PointGoal1", verdict(episodes())["PointGoal1"])) == 4  # nothing known, nothing said

@@ -67,10 +67,10 @@ def test_rollouts_draw_the_future_afresh_and_alike_for_every_controller(context)
     oracle(frame_of(context))
     keys = oracle.futures.batch.worlds.key.reshape(2, 2, 3, -1)  # (arms, samples, worlds, words)
     np.testing.assert_array_equal(keys[0], keys[1])
-    own = context.worlds.batch.worlds.key
+    world_keys = context.worlds.batch.worlds.key
     for sample in range(2):
         for world in range(3):
-            assert not np.array_equal(keys[0, sample, world], own[world])
+            assert not np.array_equal(keys[0, sample, world], world_keys[world])
     assert not np.array_equal(keys[0, 0], keys[0, 1])
     first = keys.copy()
     oracle(frame_of(context))
