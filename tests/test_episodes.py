@@ -49,10 +49,10 @@ def test_a_coin_per_episode_repeats_the_episodes_of_the_controllers_alone(zoo):
 def test_a_single_controller_has_the_returns_of_its_evaluation(classical):
     evaluation = evaluate(classical[0], "PointGoal1", episodes=1, seed=5)
     place = open_worlds("PointGoal1", 1)
-    found = run_episodes(place, classical[:1], make=lambda _: SingleController(), seed=5)
+    sums = run_episodes(place, classical[:1], make=lambda _: SingleController(), seed=5)
     place.close()
-    assert found.returns[0] == pytest.approx(evaluation.returns[0], abs=1e-12)
-    assert found.lengths[0] == evaluation.lengths[0] == 1000
+    assert sums.returns[0] == pytest.approx(evaluation.returns[0], abs=1e-12)
+    assert sums.lengths[0] == evaluation.lengths[0] == 1000
 
 
 def test_shared_control_of_full_weight_is_that_controller(zoo):
@@ -65,9 +65,9 @@ def test_shared_control_of_full_weight_is_that_controller(zoo):
 
 
 def test_a_coin_per_step_switches_as_often_as_it_should(zoo):
-    found = driven(zoo, lambda context: RandomSwitch(context, share=0.5, per="step"), worlds=20)
-    assert found.shares.mean() == pytest.approx(0.5, abs=0.06)
-    assert found.switches.mean() == pytest.approx(0.5 * (STEPS - 1), abs=3)
+    sums = driven(zoo, lambda context: RandomSwitch(context, share=0.5, per="step"), worlds=20)
+    assert sums.shares.mean() == pytest.approx(0.5, abs=0.06)
+    assert sums.switches.mean() == pytest.approx(0.5 * (STEPS - 1), abs=3)
 
 
 def test_the_bandit_decides_as_the_blender_does(classical):
@@ -78,21 +78,21 @@ def test_the_bandit_decides_as_the_blender_does(classical):
         seeds.append(context.seed)
         return pooled_bandit(context)
 
-    found = driven(classical, make, worlds=2)
+    sums = driven(classical, make, worlds=2)
     place = open_worlds("PointGoal1", 2, steps=STEPS)
     blender = BlenderBatch(classical, 2, learner="pooled", seed=seeds[0])
     records = list(run(place, blender, episodes=1, seed=5))
     place.close()
     returns = np.sum([record.reward for record in records], axis=0)
     shares = np.mean([record.arm == 0 for record in records], axis=0)
-    np.testing.assert_allclose(found.shares, shares, atol=1e-12)
-    np.testing.assert_allclose(found.returns, returns, atol=1e-12)
+    np.testing.assert_allclose(sums.shares, shares, atol=1e-12)
+    np.testing.assert_allclose(sums.returns, returns, atol=1e-12)
     assert 0 < shares.mean() < 1
 
 
 def test_choices_are_judged_now_and_then_or_never(zoo):
-    found = driven(zoo, lambda context: METHODS["oracle"].make(context, {"cost_weight": 1.0}, {}), judge_every=5)
-    np.testing.assert_array_equal(found.correct_ratio, 1.0)
+    sums = driven(zoo, lambda context: METHODS["oracle"].make(context, {"cost_weight": 1.0}, {}), judge_every=5)
+    np.testing.assert_array_equal(sums.correct_ratio, 1.0)
     assert np.isnan(driven(zoo, lambda _: SingleController()).correct_ratio).all()
     assert np.isnan(driven(zoo, lambda context: SharedControl(context, share=0.5), judge_every=5).correct_ratio).all()
 

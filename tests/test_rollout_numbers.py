@@ -30,16 +30,16 @@ def zoo():
     return [load(name) for name in PAIR]
 
 
-def same(found, recorded):
+def same(measured, recorded):
     """Compare columns; the last bits may differ on another processor."""
-    assert set(recorded) <= set(found)
+    assert set(recorded) <= set(measured)
     for name, values in recorded.items():
-        assert found[name] == (values if values is None or None in values else pytest.approx(values, rel=1e-9)), name
+        assert measured[name] == (values if values is None or None in values else pytest.approx(values, rel=1e-9)), name
 
 
 def test_evaluate(zoo):
-    found = evaluate(zoo[0], "PointGoal1", episodes=3, seed=7, worlds_at_once=2, threads=1)
-    same({"return": found.returns, "cost": found.costs, "length": found.lengths}, RECORDED["evaluate"])
+    measured = evaluate(zoo[0], "PointGoal1", episodes=3, seed=7, worlds_at_once=2, threads=1)
+    same({"return": measured.returns, "cost": measured.costs, "length": measured.lengths}, RECORDED["evaluate"])
 
 
 @pytest.mark.parametrize(("role", "controllers"), [("performant", PAIR[:1]), ("random", PAIR)])
@@ -80,9 +80,11 @@ def test_a_blend_of_many_worlds(name, options, zoo):
     worlds.close()
     recorded = RECORDED["blend"][name]
     assert len(records) == recorded.pop("steps")
-    found = {key: np.sum([getattr(r, a) for r in records], axis=0) for key, a in (("return", "reward"), ("arm", "arm"))}
-    found["correct"] = np.sum([r.correct for r in records], axis=0) if judged else None
-    same(found, recorded)
+    measured = {
+        key: np.sum([getattr(r, a) for r in records], axis=0) for key, a in (("return", "reward"), ("arm", "arm"))
+    }
+    measured["correct"] = np.sum([r.correct for r in records], axis=0) if judged else None
+    same(measured, recorded)
 
 
 def test_the_data_of_the_context_networks(zoo):
@@ -100,7 +102,7 @@ def test_a_film(recorded, controller, tmp_path):
     files = ["--out", str(tmp_path / "film.gif"), "--json", str(tmp_path / "film.json")]
     done = CliRunner().invoke(play, ["PointGoal1", "--controller", controller, *options, *files])
     assert done.exit_code == 0, done.output
-    for found, episode in zip(
+    for measured, episode in zip(
         json.loads((tmp_path / "film.json").read_text())["episodes"], RECORDED[recorded], strict=True
     ):
-        assert found == pytest.approx(episode, rel=1e-9)
+        assert measured == pytest.approx(episode, rel=1e-9)

@@ -135,11 +135,11 @@ def test_check_controller_passes_and_fails(tmp_path, capsys):
     (tmp_path / "mine.py").write_text("def good(o):\n    return [0.0, 0.0]\n\ndef bad(o):\n    return [0.0]\n")
     code, out, _ = call(
         capsys, "check-controller", f"{tmp_path}/mine.py:good", "--observations", 20, "--deadline", 10,
-        "--json", tmp_path / "found.json",
+        "--json", tmp_path / "checks.json",
     )  # fmt: skip
     assert code == 0
     assert "it can drive" in out
-    assert {"check", "verdict", "message"} == set(json.loads((tmp_path / "found.json").read_text())[0])
+    assert {"check", "verdict", "message"} == set(json.loads((tmp_path / "checks.json").read_text())[0])
     code, out, _ = call(capsys, "check-controller", f"{tmp_path}/mine.py:bad", "--observations", 20)
     assert code == 1
     assert "expected (2,)" in out

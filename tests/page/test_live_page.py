@@ -32,17 +32,17 @@ def blender():
 
 def read_events(view, count):
     """Return the first events of the stream."""
-    found, event = [], None
+    messages, event = [], None
     with urllib.request.urlopen(f"{view.url}events", timeout=60) as stream:
         for line in stream:
             word, _, rest = line.decode().partition(": ")
             if word == "event":
                 event = rest.strip()
             elif word == "data":
-                found.append((event, json.loads(rest)))
-                if len(found) == count:
+                messages.append((event, json.loads(rest)))
+                if len(messages) == count:
                     break
-    return found
+    return messages
 
 
 def test_the_page_follows_the_run_and_keeps_its_data(page, view, blender, screenshots):

@@ -92,14 +92,14 @@ def test_rollouts_average_over_the_draws_of_stochastic_controllers():
 def test_rollouts_stop_where_the_episode_ends(context):
     controllers = context.controllers
     worlds = open_worlds("PointGoal1", 2, steps=30)
-    found = run_episodes(
+    sums = run_episodes(
         worlds,
         controllers,
         make=lambda s: LeastLoss(Rollouts(s, horizon=25, samples=1), every=10, cost_weight=0.1),
         seed=0,
     )
     worlds.close()
-    assert (found.lengths == 30).all()
+    assert (sums.lengths == 30).all()
 
 
 def test_the_look_ahead_oracle_earns_more_than_it_foresees_to_lose():

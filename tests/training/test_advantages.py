@@ -39,9 +39,9 @@ def test_the_recursion_equals_the_definition(seed, discount, gae):
         "discount": discount,
         "gae": gae,
     }
-    found, targets = estimate_advantages(signals, values, **how)
-    assert found == pytest.approx(by_hand(signals, values, **how), abs=1e-4)
-    assert targets == pytest.approx(found + values, abs=1e-6)
+    advantages, targets = estimate_advantages(signals, values, **how)
+    assert advantages == pytest.approx(by_hand(signals, values, **how), abs=1e-4)
+    assert targets == pytest.approx(advantages + values, abs=1e-6)
 
 
 def test_a_critic_that_is_right_leaves_no_advantage_even_across_a_time_limit():
@@ -50,7 +50,7 @@ def test_a_critic_that_is_right_leaves_no_advantage_even_across_a_time_limit():
     worth = np.full((STEPS, 1), 1.0 / (1.0 - discount), np.float32)
     ended = np.zeros((STEPS, 1), bool)
     ended[5] = True
-    found, _ = estimate_advantages(
+    advantages, _ = estimate_advantages(
         np.ones((STEPS, 1), np.float32),
         worth,
         next_values=worth,
@@ -59,4 +59,4 @@ def test_a_critic_that_is_right_leaves_no_advantage_even_across_a_time_limit():
         discount=discount,
         gae=0.95,
     )
-    assert found == pytest.approx(np.zeros((STEPS, 1)), abs=1e-5)
+    assert advantages == pytest.approx(np.zeros((STEPS, 1)), abs=1e-5)

@@ -94,8 +94,8 @@ def test_conjugate_gradient_solves_a_random_system():
     root = torch.from_numpy(np.random.default_rng(0).normal(size=(20, 20)))
     matrix = root @ root.T + torch.eye(20, dtype=root.dtype)
     target = torch.arange(20, dtype=root.dtype)
-    found = conjugate_gradient(lambda v: matrix @ v, target, steps=60)
-    assert (matrix @ found).numpy() == pytest.approx(target.numpy(), abs=1e-6)
+    solution = conjugate_gradient(lambda v: matrix @ v, target, steps=60)
+    assert (matrix @ solution).numpy() == pytest.approx(target.numpy(), abs=1e-6)
 
 
 def test_a_line_search_that_finds_nothing_leaves_the_policy_alone():
@@ -124,8 +124,8 @@ def test_the_torch_free_controller_equals_torch():
     inputs = torch.from_numpy(policy.encoding(rows))
     with torch.no_grad():
         expected = policy.actor(inputs).numpy(), *(v.numpy() for v in policy.values(inputs))
-    found = controller.actor.batch(policy.encoding(rows)), controller.value(rows), controller.cost_value(rows)
-    for one, other in zip(expected, found, strict=True):
+    actual = controller.actor.batch(policy.encoding(rows)), controller.value(rows), controller.cost_value(rows)
+    for one, other in zip(expected, actual, strict=True):
         assert other == pytest.approx(one, abs=1e-5)
     for i in range(5):
         assert controller.act(rows[i]) == pytest.approx(np.clip(expected[0][i], -1, 1), abs=1e-5)

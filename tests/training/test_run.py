@@ -50,10 +50,10 @@ def test_a_restored_trainer_continues_bit_for_bit(algo):
     second.restore(tensors, state)
     rest = [r.to_dict() for r in second.records()]
     assert torch.equal(weights(whole), weights(second))
-    for expected, found in zip(rows[3:], rest, strict=True):
-        for row in (expected, found):
+    for expected, actual in zip(rows[3:], rest, strict=True):
+        for row in (expected, actual):
             row.pop("simulate_seconds"), row.pop("learn_seconds")
-        assert expected == found
+        assert expected == actual
 
 
 def test_the_same_seed_repeats_a_run_and_another_seed_does_not():
