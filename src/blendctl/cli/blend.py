@@ -22,8 +22,6 @@ from blendctl.errors import InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["blend"]
-
 # Files of an earlier run. They are removed first, so that a crash cannot leave them beside the new record.
 OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html")
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from blendctl.experiments.engines import FinishedUnit
     from blendctl.experiments.store import Store
 
-__all__ = ["compare"]
-
 
 def _list_methods(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     """Print every method with its parameters and exit."""

@@ -118,7 +118,7 @@ def _run_check(check: SmokeCheck) -> Diagnosis:
     return Diagnosis(check.name, verdicts.get(child.returncode, "broken"), message, seconds)
 
 
-def describe_machine() -> dict[str, str | int]:
+def describe_installation() -> dict[str, str | int]:
     """Return versions, platform and number of cores."""
     return {
         "blendctl": __version__,

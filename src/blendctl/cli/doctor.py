@@ -28,10 +28,10 @@ def doctor(quick: bool, json_file: Path | None) -> None:
     """
     from rich.markup import escape
 
-    from blendctl.cli.diagnostics import describe_machine, find_dependencies, run_checks
+    from blendctl.cli.diagnostics import describe_installation, find_dependencies, run_checks
     from blendctl.cli.smoke_checks import CHECKS
 
-    machine, dependencies = describe_machine(), find_dependencies()
+    machine, dependencies = describe_installation(), find_dependencies()
     console, names = table_console(json_file), list(CHECKS)
     table = make_table("check", "", "result", left=3)
     results = []

@@ -14,18 +14,16 @@ import io
 import json
 import os
 import platform
-import sys
 import time
 from collections.abc import Iterable, Mapping, Set
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from blendctl._version import __version__
 from blendctl.atomic import write_atomically
+from blendctl.controllers.card import versions
 from blendctl.errors import BlendctlError, FileFormatError, InputError
 from blendctl.experiments.units import Result, Unit
 
@@ -204,10 +202,8 @@ def _version_changes(sessions: Iterable[Mapping[str, str]], now: Mapping[str, st
 
 def describe_machine() -> dict[str, Any]:
     """Return the versions and the machine, to compare results."""
-    packages = ("numpy", "numba", "mujoco", "gymnasium", "pyarrow")
     return {
-        "versions": {"blendctl": __version__, "python": sys.version.split()[0]}
-        | {name: metadata.version(name) for name in packages},
+        "versions": versions("numpy", "numba", "mujoco", "gymnasium", "pyarrow"),
         "machine": {
             "system": f"{platform.system()} {platform.machine()}",
             "processor": _processor(),
