@@ -36,9 +36,10 @@ def test_a_budget_above_the_most_performant_setting_needs_no_caution():
     assert budget(80.0).weights([0.0], [0]) == pytest.approx([0.02])
 
 
-def test_unspent_budget_makes_the_dial_bolder_towards_the_end():
-    weights = budget().weights(np.full(3, 5.0), [300, 600, 900])
-    assert weights[0] > weights[1] >= weights[2]
+def test_fast_spending_makes_the_dial_more_careful_and_saving_never_bolder():
+    start, fast, saved = budget().weights([0.0, 12.0, 1.0], [0, 200, 800])
+    assert fast > start
+    assert saved == pytest.approx(start)
 
 
 def test_the_latch_closes_when_even_the_safest_setting_would_exceed_the_budget():

@@ -32,8 +32,8 @@ class Dial:
 
     prefer: 0 is the safest setting (`weight_range[1]`), 1 the most performant (`weight_range[0]`); the weight lies
     between them on a logarithmic scale, the same at every decision.
-    cost_budget: cost that an episode of `episode_steps` steps may have. The weight follows what is left of it: the
-    smallest weight whose measured cost per episode fits into the rest of the budget, stretched to a whole episode.
+    cost_budget: cost that an episode of `episode_steps` steps may have. An episode starts with the smallest weight whose
+    measured cost is the budget, and becomes more careful when it spends faster than that.
     Once the cost spent and the expected cost of the safest setting until the end exceed the budget, the safest setting
     drives (the latch). If episodes exceed the budget on average, the dial aims lower.
 
@@ -97,7 +97,9 @@ class Dial:
             return np.full(spent.shape, weight)
         left = np.maximum(1.0 - step / self.episode_steps, 1.0 / self.episode_steps)
         rest = self.cost_budget * self.aim - spent
-        log_weight = np.interp(rest / left, self._costs[::-1], self._log_weights[::-1])
+        # Costs come in bursts: what is saved early is kept as a reserve, not spent by a bolder setting.
+        affordable = np.minimum(rest / left, self.cost_budget * self.aim)
+        log_weight = np.interp(affordable, self._costs[::-1], self._log_weights[::-1])
         latched = rest <= self.safest_cost * left
         return np.clip(np.where(latched, self.high, np.exp(log_weight)), self.low, self.high)
 
