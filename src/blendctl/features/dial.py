@@ -32,9 +32,9 @@ class Dial:
 
     prefer: 0 is the safest setting (`weight_range[1]`), 1 the most performant (`weight_range[0]`); the weight lies
     between them on a logarithmic scale, the same at every decision.
-    cost_budget: cost that an episode of `episode_steps` steps may have. An episode starts with the smallest weight whose
-    measured cost is the budget, and becomes more careful when it spends faster than that.
-    Once the cost spent and the expected cost of the safest setting until the end exceed the budget, the safest setting
+    cost_budget: cost that an episode of `episode_steps` steps may have. An episode starts with the smallest weight that
+    costs no more than the budget, as measured, and becomes more careful when it spends faster than that. Once
+    the cost spent and the expected cost of the safest setting until the end exceed the budget, the safest setting
     drives (the latch). If episodes exceed the budget on average, the dial aims lower.
 
     >>> points = [DialPoint(0.1, 28.0, 50.0), DialPoint(1.0, 20.0, 10.0)]
