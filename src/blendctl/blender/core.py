@@ -303,10 +303,10 @@ class Blender:
         with self._lock:
             self._ledger.await_truth()
 
-    def add_truth(self, stage: int, truth: FloatArray | None, correct: bool | None) -> None:
-        """Add the counterfactual feedback (arms, objectives) of every arm to a stage that awaits it."""
+    def add_truth(self, stage: int, truth: FloatArray | None, correct: bool | None) -> Record | None:
+        """Add the counterfactual feedback (arms, objectives) of every arm to a stage that awaits it, and return it."""
         with self._lock:
-            self._ledger.add_truth(stage, truth, correct)
+            return self._ledger.add_truth(stage, truth, correct)
 
     @property
     def loss_bound(self) -> float:

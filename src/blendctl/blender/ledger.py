@@ -14,7 +14,7 @@ from blendctl.bandit import BlendingBandit
 from blendctl.blender.counts import Counts
 from blendctl.blender.drivers import copy_observation
 from blendctl.blender.finite_check import finite_vector
-from blendctl.blender.record import Record, StageDecision, StageOutcome
+from blendctl.blender.record import Record, StageDecision
 from blendctl.blender.recorder import Recorder
 from blendctl.errors import BlendctlError, InputError
 from blendctl.features import BoundFeature
@@ -56,12 +56,11 @@ class _OpenStage:
 
     def record(self) -> Record:
         """Return the stage as it is now, frozen."""
-        choice = self.choice if self.event is self.choice.event else self.choice._replace(event=self.event)
-        outcome = StageOutcome(
-            self.steps, self.reward, self.cost, self.feedback, self.learned, self.late, self.ended, self.truth,
-            self.correct,
-        )  # fmt: skip
-        return Record._make((*choice, *outcome))
+        *choice, _ = self.choice
+        return Record._make((
+            *choice, self.event, self.steps, self.reward, self.cost, self.feedback, self.learned, self.late, self.ended,
+            self.truth, self.correct,
+        ))  # fmt: skip
 
 
 class Ledger:
@@ -251,12 +250,17 @@ class Ledger:
         assert self.present is not None
         self._awaiting[self.present.choice.stage] = self.present
 
-    def add_truth(self, stage: int, truth: FloatArray | None, correct: bool | None) -> None:
-        """Complete a stage with the counterfactual feedback (arms, objectives) of every arm."""
+    def add_truth(self, stage: int, truth: FloatArray | None, correct: bool | None) -> Record | None:
+        """Complete a stage with the counterfactual feedback (arms, objectives) of every arm, and return it.
+
+        Return None if the stage does not await it (any more).
+        """
         entry = self._awaiting.pop(stage, None)
-        if entry is not None:
-            entry.truth, entry.correct = truth, correct
-            self._drain()
+        if entry is None:
+            return None
+        entry.truth, entry.correct = truth, correct
+        self._drain()
+        return entry.record()
 
     def _write(self, entry: _OpenStage) -> None:
         """Write a stage that will not change any more."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, overload
 
@@ -11,7 +10,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from blendctl.blender.batch import BatchRecord, BlenderBatch
 from blendctl.blender.core import Blender
-from blendctl.blender.counterfactual import CounterfactualEvaluator, StageTruth
+from blendctl.blender.counterfactual import CounterfactualEvaluator
 from blendctl.blender.record import Record
 from blendctl.errors import InputError
 from blendctl.rollout import rollout
@@ -87,21 +86,19 @@ def _one(
     evaluator = CounterfactualEvaluator(world, blender) if counterfactual else None
     signals = [name for name in blender.objectives.signals if name not in ("reward", "cost")]
     discrete = isinstance(getattr(world, "action_space", None), gymnasium.spaces.Discrete)
-    over: deque[Record] = deque()  # stages to yield, in their order, when their counterfactual feedback is known
-    truths: dict[int, StageTruth] = {}
     try:
         for episode in range(episodes):
             observation, _ = world.reset(seed=None if seed is None else seed + episode)
             ended = False
             while not ended:
-                open_stage = blender.last if blender.holding else None
+                open_stage = blender.last if blender.holding and evaluator is None else None
                 if evaluator is not None:
                     evaluator.before()
                 action = blender.act(observation)
                 choice = blender.choice
                 assert choice is not None
                 if open_stage is not None and open_stage.stage != choice.stage:
-                    over.append(open_stage)  # a failure cut it short
+                    yield open_stage  # a failure cut it short
                 full = not blender.holding
                 if evaluator is not None and choice.step == blender.step:
                     blender.await_truth()
@@ -116,22 +113,17 @@ def _one(
                     feedback = blender.objectives({"reward": float(reward), "cost": float(step_cost), **parts})
                     evaluator.see(feedback, full=full, ended=ended)
                 blender.observe(float(reward), float(step_cost), done=ended, **parts)
-                if full or ended:
-                    record = blender.last
-                    assert record is not None
-                    over.append(record)
-                if evaluator is not None:
-                    if ended:
-                        evaluator.settle()
-                    for result in evaluator.take():
-                        blender.add_truth(*result)
-                        truths[result.stage] = result
-                while over and (evaluator is None or over[0].stage in truths):
-                    record = over.popleft()
-                    if evaluator is not None:
-                        _, truth, correct = truths.pop(record.stage)
-                        record = record._replace(truth=truth, correct=correct)
-                    yield record
+                if evaluator is None:
+                    if full or ended:
+                        record = blender.last
+                        assert record is not None
+                        yield record
+                    continue
+                if ended:
+                    evaluator.settle()
+                # Complete all of them first: whoever stops at one of them leaves the others complete.
+                records = [blender.add_truth(*result) for result in evaluator.take()]
+                yield from (record for record in records if record is not None)
     finally:
         if evaluator is not None:
             for result in evaluator.close():

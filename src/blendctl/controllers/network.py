@@ -37,6 +37,7 @@ class ContextNetwork:
     scale: Array  # (2 * horizons,) standard deviation of each target
     shift: Array  # (2 * horizons,) mean of each target
     gains: NDArray[np.float64] = field(init=False, repr=False)  # action_gains as an array
+    action_size: int = field(init=False, repr=False)  # entries of an action
 
     def __post_init__(self) -> None:
         for gain in self.action_gains:
@@ -59,11 +60,7 @@ class ContextNetwork:
                 f"{self.shift.shape}; expected {outputs} for {len(self.horizons)} horizons"
             )
         object.__setattr__(self, "gains", np.array(self.action_gains, np.float64))
-
-    @property
-    def action_size(self) -> int:
-        """Entries of an action."""
-        return (self.network.inputs - self.encoding.size) // len(self.action_gains)
+        object.__setattr__(self, "action_size", action_inputs // len(self.action_gains))
 
     def __call__(self, observations: NDArray[np.float64], actions: NDArray[np.float64]) -> Array:
         """Return (n, 2 * horizons) for observations (n, observation_size) and actions (n, action_size)."""

@@ -44,8 +44,8 @@ class Tables:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._results: dict[UnitLocation, Result] = {}
-        self._episodes: dict[UnitLocation, pa.Table] = {}
+        # One entry per unit, result and episodes together: an interrupt cannot leave one without the other.
+        self._units: dict[UnitLocation, tuple[Result, pa.Table]] = {}
 
     def add(self, places: Iterable[UnitLocation], result: Result) -> None:
         """Add a unit's result."""
@@ -56,26 +56,25 @@ class Tables:
                 place._asdict() | {"episode": number, "seed": first + number} | episode_columns(sums)
                 for number, sums in enumerate(result.table.to_pylist())
             ]
-            self._results[place] = result
-            self._episodes[place] = pa.Table.from_pylist(rows, schema=EPISODES)
+            self._units[place] = result, pa.Table.from_pylist(rows, schema=EPISODES)
 
-    def _sorted(self) -> list[tuple[UnitLocation, Result]]:
+    def _sorted(self) -> list[tuple[UnitLocation, Result, pa.Table]]:
         def order(place: UnitLocation) -> tuple[int, int, int, int]:
             return worlds.index(place.world), place.trace, ROLES.index(place.role), place.data_point
 
         worlds = list(self.settings.worlds)
-        return [(place, self._results[place]) for place in sorted(self._results, key=order)]
+        return [(place, *self._units[place]) for place in sorted(self._units, key=order)]
 
     def episodes(self) -> pa.Table:
         """Return a row per episode."""
-        return pa.concat_tables([EPISODES.empty_table(), *(self._episodes[place] for place, _ in self._sorted())])
+        return pa.concat_tables([EPISODES.empty_table(), *(episodes for _, _, episodes in self._sorted())])
 
     def points(self) -> pa.Table:
         """Return a row per data point; sums over a trace run over its data points so far."""
         rows: list[dict[str, Any]] = []
         trace: _Trace | None = None
         stars = self._stars()
-        for place, result in self._sorted():
+        for place, result, _ in self._sorted():
             if trace is None or trace.place != place[:3]:
                 trace = _Trace(place[:3], stars.get((place.world, place.trace)))
             rows.append(place._asdict() | trace.point(place.data_point, result))
@@ -84,7 +83,7 @@ class Tables:
     def _stars(self) -> dict[tuple[str, int], FloatArray]:
         """Return theta* (m, d) of every trace: the ridge regression over all of its data points so far."""
         sums: dict[tuple[str, int], tuple[Moments, float]] = {}
-        for place, result in self._sorted():
+        for place, result, _ in self._sorted():
             if "moments" in result.values:
                 moments = Moments.from_plain(result.values["moments"])
                 start = Moments(*moments.psi_y.shape), float(result.values["regularization"])
