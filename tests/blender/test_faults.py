@@ -1,5 +1,8 @@
 """Whatever fails, somebody drives, and nothing is learned from garbage."""
 
+import copy
+import signal
+import sys
 import threading
 import time
 
@@ -62,6 +65,85 @@ def test_another_drives_at_once_when_the_driver_fails(make, observation, mood):
     assert "benched for 10 steps" in blender.last.event
     assert blender.last.reason.startswith(f"{blender.last.name}: took over")
     assert blender.observe(reward=1.0, cost=0.0) == "learned"  # with the context of the one that drove
+
+
+class Unprintable(Exception):
+    def __str__(self):
+        raise SystemExit("not even this")
+
+
+class Odd(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("deadline", [None, 20.0])
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (Unprintable(), "raised an error that cannot be printed"),
+        (SystemExit(3), "raised SystemExit: 3"),
+        (KeyboardInterrupt("of its own"), "raised KeyboardInterrupt: of its own"),
+        (GeneratorExit(), "raised GeneratorExit"),
+        (Odd("odd"), "raised Odd: odd"),
+        (ValueError("half a pair \ud800"), "raised ValueError: half a pair ?"),
+        (ValueError("x" * 10_000), f"raised ValueError: {'x' * 200};"),
+    ],
+)
+def test_whatever_a_controller_raises_is_its_own_failure(make, observation, tmp_path, error, words, deadline):
+    def fails(observation):
+        raise error
+
+    blender = make(
+        controllers=[fails, lambda o: [0.1, 0.0]], names=["bad", "good"], features="one-hot", action_shape=(2,),
+        deadline=deadline, safe_action=STOP, record=tmp_path,
+    )  # fmt: skip
+    assert blender.act(observation).tolist() == [0.1, 0.0]
+    assert blender.last.event.startswith(f"bad {words}")
+    assert blender.last.event.endswith("benched for 10 steps")
+    blender.observe(reward=0.0, cost=0.0)
+    blender.close()  # the event can be written
+
+
+@pytest.mark.parametrize("error", [Unprintable(), SystemExit(3), KeyboardInterrupt("of its own")])
+def test_whatever_a_reset_or_a_context_raises_stops_nobody(make, observation, error):
+    raises = []
+
+    class Forgetful(Moody):
+        def reset(self):
+            raise error
+
+    def psi(observation, action, arm):
+        if raises:
+            raise error
+        return [0.5, 0.1 * arm]
+
+    blender = make(controllers=[Forgetful("fast"), Moody("safe")], features=Custom(psi, size=2))
+    blender.act(observation)
+    raises.append(True)
+    blender.act(observation)
+    assert "the context of fast raised" in blender.last.event
+    blender.end_episode()
+    blender.act(observation)
+    assert "fast raised, in reset," in blender.last.event
+
+
+@pytest.mark.parametrize("handler", [None, lambda *_: sys.exit("terminated")])
+def test_an_interrupt_by_a_signal_is_not_the_controllers_failure(make, observation, handler):
+    number = signal.SIGINT if handler is None else signal.SIGTERM
+    before = signal.signal(number, handler or signal.default_int_handler)
+
+    def interrupted(observation):
+        signal.raise_signal(number)
+        time.sleep(20)
+        return [0.0, 0.0]
+
+    blender = make(controllers=[interrupted], features="one-hot", safe_action=STOP)
+    try:
+        with pytest.raises(KeyboardInterrupt if handler is None else SystemExit):
+            blender.act(observation)
+    finally:
+        signal.signal(number, before)
+    assert blender.drivers.bench.failures == [0]
 
 
 def test_a_controller_that_fails_sits_out_longer_each_time_and_starts_afresh_after_good_conduct():
@@ -254,6 +336,52 @@ def test_a_controller_that_writes_into_the_observation_misleads_nobody(observati
     assert blender.last.event is None
     assert blender.last.proposals[1].tolist() == [0.0, 0.5]
     assert not observation.any()
+
+
+@pytest.mark.parametrize("deadline", [None, 20.0])
+@pytest.mark.parametrize(
+    "observation",
+    [
+        {"lidar": np.zeros(2), "parts": [np.zeros(1), {"speed": 0.0}]},
+        [np.zeros(2), [0.0], (np.zeros(1), "text")],
+        np.array([[0.0], [1.0, 2.0]], dtype=object),
+    ],
+)
+def test_a_controller_that_writes_into_a_nested_observation_misleads_nobody(observation, deadline):
+    before, seen = copy.deepcopy(observation), []
+
+    def scribble(part):
+        if isinstance(part, np.ndarray) and part.dtype != object:
+            part[:] = 1e9
+        elif isinstance(part, dict):
+            for inner in part.values():
+                scribble(inner)
+            part.clear()
+        elif isinstance(part, list | tuple | np.ndarray):
+            for inner in part:
+                scribble(inner)
+            if isinstance(part, list):
+                part.clear()
+
+    def scribbles(observation):
+        scribble(observation)
+        return [1.0, 0.0]
+
+    def reads(observation):
+        seen.append(repr(observation))
+        return [0.0, 0.5]
+
+    blender = Blender([scribbles, reads, scribbles], features="one-hot", action_shape=(2,), deadline=deadline, seed=0)
+    blender.act(observation)
+    blender.close()
+    assert blender.last.event is None
+    assert seen == [repr(before)] == [repr(observation)]
+
+
+def test_an_observation_that_cannot_be_copied_is_passed_as_it_is():
+    handle = threading.Lock()
+    blender = Blender([lambda o: [float(o["lock"] is handle)]], features="one-hot", seed=0)
+    assert blender.act({"lock": handle}).tolist() == [1.0]
 
 
 def test_feedback_after_an_act_that_raised_is_not_given_to_the_decision_before(observation):

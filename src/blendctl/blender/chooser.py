@@ -13,6 +13,7 @@ from blendctl.blender.drivers import Action
 from blendctl.blender.finite_check import finite_vector
 from blendctl.errors import InputError
 from blendctl.features import BoundFeature
+from blendctl.user_errors import describe_error, raised_by_signal
 
 FloatArray = NDArray[np.float64]
 
@@ -66,8 +67,9 @@ class Chooser:
             psi = np.array(rows, np.float64)
             if psi.shape == self.shape and finite_vector(psi.reshape(-1)):
                 return psi, self.arms
-        except Exception:
-            pass
+        except BaseException as error:
+            if raised_by_signal(error):
+                raise
         return self._arm_by_arm(observation, proposals)
 
     def _arm_by_arm(self, observation: Any, proposals: list[Action | None]) -> tuple[FloatArray, tuple[int, ...]]:
@@ -81,13 +83,14 @@ class Chooser:
                 if len(row) != size:
                     raise InputError(f"a feature of size {size} returned {len(row)} numbers")
                 psi[arm] = row
-            except Exception as error:
+            except BaseException as error:
+                if raised_by_signal(error):
+                    raise
+                reason = describe_error(error)
                 if not self.proven and isinstance(error, InputError | TypeError | ValueError):
-                    raise InputError(f"the context of {self.names[arm]} cannot be computed: {error}") from error
+                    raise InputError(f"the context of {self.names[arm]} cannot be computed: {reason}") from error
                 psi[arm] = math.nan
-                self.events.append(
-                    f"the context of {self.names[arm]} raised {type(error).__name__}: {str(error)[:200]}"
-                )
+                self.events.append(f"the context of {self.names[arm]} raised {reason}")
             else:
                 if not finite_vector(psi[arm]):
                     self.events.append(f"the context of {self.names[arm]} is NaN or infinite")
@@ -107,10 +110,10 @@ class Chooser:
             basis = basis[list(rows)]
         try:
             decision = self.bandit.decide(basis)
-        except Exception as error:
-            if not self.proven:
+        except BaseException as error:
+            if not self.proven or raised_by_signal(error):
                 raise
-            self.events.append(f"the rule failed: {type(error).__name__}: {str(error)[:200]}")
+            self.events.append(f"the rule failed: {describe_error(error)}")
             return Choice(self.first(asked), "no decision", None, asked)
         self.proven = True
         if len(rows) == 1 and len(self.arms) > 1:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -19,9 +19,11 @@ from blendctl.blender.finite_check import all_finite
 from blendctl.controllers.base import Controller, Stateful
 from blendctl.controllers.network import NetworkController
 from blendctl.errors import InputError
+from blendctl.user_errors import describe_error, raised_by_signal
 
 Action = NDArray[Any]
 FLOAT = np.dtype(np.float64)
+IMMUTABLE = (int, float, complex, str, bytes, np.generic, type(None))
 
 
 class Isolated:
@@ -33,23 +35,22 @@ class Isolated:
     def __init__(self, controller: Controller, name: str) -> None:
         self._controller = controller
         self._orders: SimpleQueue[tuple[Any, Any] | tuple[()] | None] = SimpleQueue()
-        self._answers: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+        self._answers: SimpleQueue[tuple[Any, Refused | None]] = SimpleQueue()
         self._waiting = 0  # orders without an answer yet
         self.asked = False  # in this round
         threading.Thread(target=self._work, name=f"blendctl-{name}", daemon=True).start()
 
     def _work(self) -> None:
         while (order := self._orders.get()) is not None:
-            if not order:
-                # a failure shows when the controller is asked again
-                with suppress(Exception):
-                    if isinstance(self._controller, Stateful):
-                        self._controller.reset()
-                continue
+            # The thread must survive everything that the controller raises, or it would seem to hang.
             try:
-                self._answers.put((self._controller.act(*order), None))
-            except Exception as error:
-                self._answers.put((None, error))
+                if order:
+                    self._answers.put((self._controller.act(*order), None))
+                elif isinstance(self._controller, Stateful):
+                    self._controller.reset()
+            except BaseException as error:
+                if order:  # a failure of reset shows when the controller is asked again
+                    self._answers.put((None, Refused(f"raised {describe_error(error)}")))
 
     def start(self, observation: Any, rng: np.random.Generator | None) -> None:
         """Ask for an action, unless the controller still computes an earlier one; discard earlier answers."""
@@ -148,11 +149,16 @@ class Drivers:
             if type(action) is ndarray and action.dtype is FLOAT and action.shape == self.shape and all_finite(action):
                 return action.copy()
             return self._checked(action)
-        except Exception as error:
-            back_off = self.bench.fail(arm, step)
-            reason = str(error) if isinstance(error, Refused) else f"raised {type(error).__name__}: {error}"
-            self.events.append(f"{self.names[arm]} {reason[:200]}; benched for {back_off} steps")
+        except BaseException as error:
+            if raised_by_signal(error):
+                raise
+            reason = str(error) if isinstance(error, Refused) else f"raised {describe_error(error)}"
+            self._bench(arm, step, reason)
             return None
+
+    def _bench(self, arm: int, step: int, reason: str) -> None:
+        back_off = self.bench.fail(arm, step)
+        self.events.append(f"{self.names[arm]} {reason}; benched for {back_off} steps")
 
     def ask_alone(self, arm: int, observation: Any, step: int) -> Action | None:
         """Ask one controller outside a round of proposals."""
@@ -165,10 +171,10 @@ class Drivers:
         for arm, controller in self._remember.items():
             try:
                 (self.isolated[arm] or controller).reset()
-            except Exception as error:
-                back_off = self.bench.fail(arm, step)
-                event = f"{self.names[arm]} raised {type(error).__name__} in reset: {error}"
-                self.events.append(f"{event[:200]}; benched for {back_off} steps")
+            except BaseException as error:
+                if raised_by_signal(error):
+                    raise
+                self._bench(arm, step, f"raised, in reset, {describe_error(error)}")
 
     def _within_deadline(self, arm: int, observation: Any) -> Any:
         limit, worker = self.deadlines[arm], self.isolated[arm]
@@ -189,7 +195,7 @@ class Drivers:
         try:
             array = np.array(action)
         except ValueError as error:
-            raise Refused(f"returned an action that is not an array: {error}") from None
+            raise Refused(f"returned an action that is not an array: {describe_error(error)}") from None
         if array.dtype.kind not in "fiub":
             raise Refused(f"returned an action of type {array.dtype}")
         if self.shape is not None and array.shape != self.shape:
@@ -276,5 +282,23 @@ def _expect_one(shapes: dict[str, tuple[int, ...]], safe_action: Action | None) 
 
 
 def copy_observation(observation: Any) -> Any:
-    """Copy an observation that the environment may overwrite."""
-    return observation.copy() if isinstance(observation, ndarray) else observation
+    """Copy an observation that the environment or a controller may overwrite.
+
+    >>> observation = {"lidar": np.zeros(2), "contacts": [False]}
+    >>> copy_observation(observation)["contacts"].append(True)
+    >>> observation
+    {'lidar': array([0., 0.]), 'contacts': [False]}
+    """
+    kind = type(observation)
+    if kind is ndarray and not observation.dtype.hasobject:
+        return observation.copy()
+    if kind is dict:
+        return {name: copy_observation(part) for name, part in observation.items()}
+    if kind is list or kind is tuple:
+        return kind(copy_observation(part) for part in observation)
+    if isinstance(observation, IMMUTABLE):
+        return observation
+    try:
+        return copy.deepcopy(observation)
+    except Exception:
+        return observation  # it cannot be copied, a simulator's handle for example
