@@ -35,7 +35,7 @@ $(VENV)/.bench: $(VENV)/.dev
 run: $(VENV)/.core
 	@echo "==> blending the shipped PointGoal1 controllers: five episodes each, performant, safe, blended"
 	@$(BIN)/blendctl blend PointGoal1 --controllers PointGoal1/ppo PointGoal1/ppo-lagrangian \
-		--episodes 5 --seed 0 --out out/blend
+		--episodes 5 --seed 0 --out out/blend --replace
 	@$(BIN)/blendctl report out/blend -o out/blend/report.html
 
 # The hooks of .pre-commit-config.yaml run the same four checks.

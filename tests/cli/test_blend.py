@@ -7,6 +7,7 @@ import pytest
 
 from blendctl import BlendingBandit
 from blendctl.cli import main
+from blendctl.directory_lock import DirectoryLock
 
 
 def call(capsys, *args):
@@ -89,6 +90,39 @@ def test_wrong_options_do_not_touch_an_older_record(drive, capsys):
     assert code == 1
     assert 'no decision rule "dice"' in err
     assert len(pyarrow.dataset.dataset(drive / "record").to_table()) == 1000
+
+
+def test_an_earlier_run_is_replaced_only_on_request(tmp_path, capsys):
+    command = ("blend", "PointGoal1", "--controllers", "pure-pursuit", "stop", "--steps", 20, "--episodes", 1,
+               "--no-alone", "--no-counterfactual", "--out", tmp_path)  # fmt: skip
+    assert call(capsys, *command)[0] == 0
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    code, _, err = call(capsys, *command, "--seed", 1)
+    assert code == 1
+    assert "holds an earlier run; use another --out, or --replace" in err
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert call(capsys, *command, "--seed", 1, "--replace")[0] == 0
+    assert json.loads((tmp_path / "summary.json").read_text())["seed"] == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["blend", "PointGoal1", "--replace"],
+        ["reproduce", "--worlds", "PointGoal1", "--engine", "inline"],
+        ["compare", "PointGoal1", "--engine", "inline"],
+        ["train", "PointGoal1"],
+        ["train-lookahead", "PointGoal1"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_two_runs_cannot_share_a_directory(tmp_path, capsys, command):
+    (tmp_path / "out").mkdir()
+    with DirectoryLock(tmp_path / "out"):
+        code, _, err = call(capsys, *command, "--out", tmp_path / "out")
+    assert code == 1
+    assert f"{tmp_path / 'out'} is in use by another run" in err
+    assert not list((tmp_path / "out").iterdir())
 
 
 def test_options_of_a_saved_learner_cannot_be_overridden(drive, capsys):

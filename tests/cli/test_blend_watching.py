@@ -88,6 +88,7 @@ def test_the_summary_of_an_older_run_is_removed_at_the_start(tmp_path, monkeypat
                 "stop",
                 "pure-pursuit",
                 "--no-alone",
+                "--replace",
                 "--out",
                 str(tmp_path),
             ]

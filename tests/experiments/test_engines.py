@@ -147,6 +147,7 @@ def test_a_full_disk_stops_with_words_and_keeps_what_is_finished(tmp_path, monke
         patch.setattr("os.fsync", full)
         with pytest.raises(BlendctlError, match=r"No space left.*free disk space"):
             next(running)
+    store.close()
     finished = list(run_units(units, store=store_in(tmp_path), engine="inline"))
     assert [f.stored for f in finished] == [True, False, False]
     assert not list(tmp_path.rglob("*.part"))

@@ -28,6 +28,7 @@ def run(path, settings, **where):
     store = Store(path, "reproduce", identity=settings.identity())
     reproduction = Reproduction(settings, store)
     updates = list(reproduction.run(**({"engine": "inline"} | where)))
+    store.close()
     return reproduction, updates
 
 
@@ -80,6 +81,7 @@ def test_an_interrupted_run_goes_on_and_ends_the_same(whole, tmp_path):
     next(running)
     next(running)
     running.close()
+    store.close()
     assert pq.read_table(tmp_path / "episodes.parquet").num_rows == 4
     _, updates = run(tmp_path, settings)
     assert [u.stored for u in updates].count(True) == 2

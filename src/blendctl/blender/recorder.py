@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from blendctl._version import __version__
 from blendctl.bandit import DecisionBatch
 from blendctl.blender.record import Record
+from blendctl.directory_lock import DirectoryLock
 from blendctl.errors import InputError, StateError
 from blendctl.table_parts import list_parts, write_part
 
@@ -33,16 +34,16 @@ class Recorder:
     """Write records to a directory; at most the last `group` stages are not on disk yet.
 
     Stages that await counterfactual feedback are not counted. The directory must be new, empty, or hold nothing but an
-    older record, which `overwrite` removes. An error while writing does not stop the drive: `close` raises it.
-    If the disk is too slow, the recorder waits for it; with patient=False, as on a robot, it drops groups, and `close`
-    raises an error with the number of lost stages.
+    older record, which `overwrite` removes; it is locked until `close`. An error while writing does not stop the drive:
+    `close` raises it. If the disk is too slow, the recorder waits for it; with patient=False, as on a robot, it drops
+    groups, and `close` raises an error with the number of lost stages.
     """
 
     def __init__(self, path: str | Path, *, group: int = 1000, overwrite: bool = False, patient: bool = True) -> None:
         if isinstance(group, bool) or group < 1:
             raise InputError(f"group must be a whole number >= 1, actually: {group!r}")
         self.path = Path(path)
-        self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = DirectoryLock(self.path)
         old = list_parts(self.path)
         if old and not overwrite:
             raise InputError(f"{self.path} holds a record already; choose another directory or overwrite it")
@@ -113,6 +114,7 @@ class Recorder:
             self._full.put(None)
             self._writer.join()
             self._writer = None
+        self._lock.close()
         if self.error is not None:
             error, self.error = self.error, None
             raise error

@@ -42,6 +42,7 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html")
 @shared.number_option("--steps", "Maximum steps per episode.  [the world's limit]")
 @shared.seed_option(per_episode=True)
 @shared.out_option("Directory for record, track, learner and summary.")
+@click.option("--replace", is_flag=True, help="Replace an earlier run in --out.")
 @shared.json_option("the summary")
 @click.option("--objectives", multiple=True, help="Objectives, all maximised.  [reward -cost]")
 @click.option("--scales", multiple=True, type=float, help="Size of one unit of each objective.  [1 each]")
@@ -84,6 +85,7 @@ def blend(
     steps: int | None,
     seed: int,
     out: Path | None,
+    replace: bool,
     json_file: Path | None,
     alone: bool,
     counterfactual: bool,
@@ -99,6 +101,7 @@ def blend(
     from blendctl.cli.blend_drive import DriveSession
     from blendctl.controllers.card import versions
     from blendctl.controllers.resolve import display_name, open_controller
+    from blendctl.directory_lock import DirectoryLock
 
     specs = controllers or _zoo_pair(world)
     drivers = [open_controller(spec, world=world) for spec in specs]
@@ -124,8 +127,8 @@ def blend(
             write_atomically(out / "run.json", json_bytes(summary | provenance | plan))
 
     if out is not None:
-        for name in OLD_FILES:
-            (out / name).unlink(missing_ok=True)
+        click.get_current_context().with_resource(DirectoryLock(out))
+        _remove_old_run(out, replace=replace)
     write_run_file()
     recorder = None if out is None else Recorder(out / "record", overwrite=True)
     blender = Blender(drivers, arm_names, seed=seed, record=recorder, **settings)
@@ -167,6 +170,17 @@ def blend(
         ):
             console.print(line, markup=False, soft_wrap=True)
     write_json(json_file, summary)
+
+
+def _remove_old_run(out: Path, *, replace: bool) -> None:
+    """Remove the files of an earlier run; raise InputError if there is one and it must not be replaced."""
+    from blendctl.table_parts import list_parts
+
+    old = [out / name for name in OLD_FILES if (out / name).exists()]
+    if not replace and (old or list_parts(out / "record")):
+        raise InputError(f"{out} holds an earlier run; use another --out, or --replace to remove it")
+    for file in old:
+        file.unlink()
 
 
 def _zoo_pair(world: str) -> tuple[str, ...]:

@@ -99,6 +99,7 @@ def compare(
     plan = _without_unsupported(plan, requested=methods)
     command = typed_command()
     store = Store(out, "compare", identity=plan.identity, command=command)
+    click.get_current_context().call_on_close(store.close)
     warn_changed_versions(store)
     started = time.perf_counter()
     done, failure = _run(plan, store, engine=engine, workers=workers, address=address)

@@ -85,6 +85,7 @@ def reproduce(
     settings = _settings(worlds, controllers, options)
     command = typed_command()
     store = Store(out, "reproduce", identity=settings.identity(), parts=settings.parts(), command=command)
+    click.get_current_context().call_on_close(store.close)
     warn_changed_versions(store)
     started = time.perf_counter()
     reproduction = Reproduction(settings, store)

@@ -21,6 +21,7 @@ from blendctl.controllers import LookAheadNetwork, open_controller, write_lookah
 from blendctl.controllers.lookahead_file import LOOKAHEAD_FILE
 from blendctl.controllers.lookahead_network import controller_label
 from blendctl.controllers.zoo import PAIRS, add_to_zoo, check_new, lookahead_path, write_card
+from blendctl.directory_lock import DirectoryLock
 from blendctl.errors import InputError
 from blendctl.training.lookahead_config import LookAheadConfig
 
@@ -78,6 +79,7 @@ def train_lookahead(
     console = table_console(json_file)
     with (
         DelayedInterrupt() as interrupt,
+        DirectoryLock(out),
         progress_bar() as bar,
         closing(make_worlds(world, count=config.worlds, threads=config.threads)) as worlds,
     ):

@@ -15,6 +15,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from blendctl.directory_lock import DirectoryLock
 from blendctl.envs import SingleWorld
 from blendctl.envs.scene_spec import Item, describe_world, items_of
 from blendctl.table_parts import list_parts, write_part
@@ -79,7 +80,7 @@ class PoseRecorder(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._thetas: dict[int, FloatArray] = {}
         self._rows = np.zeros((GROUP, 2 + poses))
         if path is not None:
-            path.mkdir(parents=True, exist_ok=True)
+            self._lock = DirectoryLock(path)
             for part in list_parts(path):
                 part.unlink()
 
@@ -147,6 +148,8 @@ class PoseRecorder(gymnasium.Wrapper[Any, Any, Any, Any]):
     def close(self) -> None:
         """Write the remaining rows and close the environment."""
         self.flush()
+        if self.path is not None:
+            self._lock.close()
         super().close()
 
     def _pose_rows(self, start: int, stop: int) -> PoseRows:

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 
 from blendctl.atomic import write_atomically
 from blendctl.controllers.card import versions
+from blendctl.directory_lock import DirectoryLock
 from blendctl.errors import BlendctlError, FileFormatError, InputError
 from blendctl.experiments.units import Result, Unit
 
@@ -69,7 +70,7 @@ def decode(data: bytes, *, key: str) -> Result:
 
 
 class Store:
-    """A directory of one experiment.
+    """A directory of one experiment, locked until `close` or the end of the process.
 
     experiment: its name ("reproduce"). identity: JSON data that must not change between sessions (seed, options);
     the number of data points may grow and is not part of it. parts: named pieces that a later session may add, each
@@ -89,8 +90,17 @@ class Store:
         self.directory = Path(directory)
         self.units = self.directory / "units"
         self.experiment, self.identity = experiment, json.loads(json.dumps(dict(identity)))
+        if self.directory.exists() and not self.directory.is_dir():
+            raise InputError(f"{self.directory} is a file; expected a directory for the results")
+        self._lock = DirectoryLock(self.directory)
+        try:
+            self._open(json.loads(json.dumps(dict(parts or {}))), command)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, new: dict[str, Any], command: str) -> None:
         run = self._known()
-        new = json.loads(json.dumps(dict(parts or {})))
         stored = run.get("parts", {})
         self._expect_same(stored, new, names=stored.keys() & new.keys())
         if new:
@@ -106,11 +116,9 @@ class Store:
     def _known(self) -> dict[str, Any]:
         """Read run.json; raise InputError if the directory holds another experiment."""
         fresh = {"experiment": self.experiment, "identity": self.identity}
-        if self.directory.exists() and not self.directory.is_dir():
-            raise InputError(f"{self.directory} is a file; expected a directory for the results")
         path = self.directory / "run.json"
         if not path.exists():
-            names = sorted(p.name for p in self.directory.iterdir()) if self.directory.exists() else []
+            names = sorted(p.name for p in self.directory.iterdir())
             if names:
                 raise InputError(
                     f"{self.directory} holds other data ({', '.join(names[:3])}{', ...' if names[3:] else ''}); "
@@ -183,6 +191,10 @@ class Store:
     def write_json(self, name: str, data: Any) -> None:
         """Write data as an indented JSON file of the directory, atomically."""
         self.write(name, (json.dumps(data, indent=2) + "\n").encode())
+
+    def close(self) -> None:
+        """Release the directory for other runs."""
+        self._lock.close()
 
     def note(self, **facts: Any) -> None:
         """Add facts about this session to run.json (seconds, units run)."""

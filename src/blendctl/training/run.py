@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import time
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from safetensors.torch import save
 
 from blendctl.atomic import write_atomically
 from blendctl.controllers import NetworkController, write_controller
+from blendctl.directory_lock import DirectoryLock
 from blendctl.errors import FileFormatError, InputError, MissingExtraError, StateError
 from blendctl.training.config import TrainConfig
 from blendctl.training.trainer import Trainer, UpdateRecord
@@ -27,7 +27,7 @@ class TrainingRun:
     """Train in a directory: `with TrainingRun(directory, config) as run: for record in run.records(): ...`.
 
     A checkpoint is written at the start, at least every `every` seconds, and at the end. After an
-    interruption `resume=True` continues bit for bit from the latest one. A lock file keeps a second process out.
+    interruption `resume=True` continues bit for bit from the latest one. A lock keeps a second process out.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class TrainingRun:
         self.planned: list[int] = []  # planned steps before each extension of the run
         self.config: TrainConfig
         self.trainer: Trainer
-        self._lock = self._take_lock()
+        self._lock = DirectoryLock(self.directory)
         try:
             if resume:
                 self._resume(config)
@@ -124,18 +124,6 @@ class TrainingRun:
 
     def __exit__(self, *_: object) -> None:
         self._lock.close()
-
-    def _take_lock(self) -> Any:
-        self.directory.mkdir(parents=True, exist_ok=True)
-        lock = (self.directory / "lock").open("w")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            lock.close()
-            raise StateError(
-                f"{self.directory} is in use by another training run; wait, or choose another --out"
-            ) from error
-        return lock
 
     def _start(self, config: TrainConfig | None, start_from: NetworkController | None) -> None:
         if self.checkpoint_path.exists():
