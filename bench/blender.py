@@ -85,7 +85,9 @@ def overhead(steps: int, rounds: int, record: Path | None) -> dict[str, float]:
         env = SingleWorld("PointGoal1", max_episode_steps=10**9)
         observation, _ = env.reset(seed=0)
         recorder = None if record is None else Recorder(record, overwrite=True)
-        blender = Blender(controllers, ["fast", "safe"], fallback="safe", seed=0, record=recorder)
+        blender = Blender(
+            controllers, ["fast", "safe"], features="predictions", fallback="safe", seed=0, record=recorder
+        )
         rngs = [np.random.default_rng(i) for i in range(2)]
         whole, networks = [], []
         clock = time.perf_counter
@@ -155,7 +157,7 @@ def iteration(world: str, steps: int, rounds: int) -> dict[str, Any]:
         env = SingleWorld(world, max_episode_steps=10**9)
         observation, _ = env.reset(seed=0)
         bench, (model, data) = make_slot(env.batch.model)
-        blender = Blender(controllers, ["fast", "safe"], fallback="safe", seed=0)
+        blender = Blender(controllers, ["fast", "safe"], features="predictions", fallback="safe", seed=0)
         evaluator = CounterfactualEvaluator(env, blender)
         whole, physics = [], []
         clock = time.perf_counter
@@ -210,7 +212,7 @@ def lock_step(world: str, worlds: int, steps: int, rounds: int) -> dict[str, flo
     def measure() -> dict[str, list[float]]:
         env = VectorWorld(world, worlds, autoreset_mode=AutoresetMode.DISABLED, max_episode_steps=10**9)
         observations, _ = env.reset(seed=0)
-        blender = BlenderBatch(controllers, worlds, learner="pooled", seed=0)
+        blender = BlenderBatch(controllers, worlds, features="predictions", learner="pooled", seed=0)
         blended, stepping = [], []
         for _ in range(steps + WARM_UP):
             t0 = time.perf_counter()

@@ -76,7 +76,8 @@ def test_every_recorded_method_of_the_comparison(name):
 def test_a_blend_of_many_worlds(name, options, zoo):
     worlds = open_worlds("PointGoal1", 3, steps=30)
     judged = name != "held"
-    records = list(run(worlds, BlenderBatch(zoo, 3, seed=4, **options), episodes=2, seed=13, counterfactual=judged))
+    blender = BlenderBatch(zoo, 3, features="predictions", seed=4, **options)
+    records = list(run(worlds, blender, episodes=2, seed=13, counterfactual=judged))
     worlds.close()
     recorded = RECORDED["blend"][name]
     assert len(records) == recorded.pop("steps")

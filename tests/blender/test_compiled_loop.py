@@ -90,7 +90,7 @@ class Fragile(SingleWorld):
 def test_an_episode_that_ends_early_draws_no_more_than_it_drove():
     gathered = []
     for way in ("compiled", "plain"):
-        blender = Blender([load(name) for name in PAIR], ["a", "b"], seed=1)
+        blender = Blender([load(name) for name in PAIR], ["a", "b"], features="predictions", seed=1)
         with closing(Fragile("PointGoal1", max_episode_steps=STRETCH)) as world, blender:
             aggregator = EpisodeAggregator(blender)
             if way == "compiled":
@@ -166,7 +166,7 @@ def test_the_loop_takes_only_controllers_of_the_world_and_of_one_kind():
 )
 def test_the_loop_refuses_what_it_cannot_do_and_says_why(options, reason):
     with closing(SingleWorld("PointGoal1")) as world:
-        blender = Blender([load(name) for name in PAIR], ["a", "b"], seed=0, **options)
+        blender = Blender([load(name) for name in PAIR], ["a", "b"], seed=0, **{"features": "predictions"} | options)
         assert unsupported(blender, world) == f"the blender has {reason}"
         with pytest.raises(InputError, match=re.escape(reason)):
             CompiledLoop(world, blender)
@@ -174,9 +174,9 @@ def test_the_loop_refuses_what_it_cannot_do_and_says_why(options, reason):
 
 def test_the_loop_takes_a_fresh_blender_without_a_recorder(tmp_path):
     with closing(SingleWorld("PointGoal1")) as world:
-        blender = Blender([load(name) for name in PAIR], ["a", "b"], seed=0, record=tmp_path)
+        blender = Blender([load(name) for name in PAIR], ["a", "b"], features="predictions", seed=0, record=tmp_path)
         assert unsupported(blender, world) == "the blender has a recorder"
-        blender = Blender([load(name) for name in PAIR], ["a", "b"], seed=0)
+        blender = Blender([load(name) for name in PAIR], ["a", "b"], features="predictions", seed=0)
         assert "not a SingleWorld" in unsupported(blender, object())
         blender.act(world.reset(seed=0)[0])
         assert unsupported(blender, world) == "the blender has stages driven before"
@@ -184,7 +184,7 @@ def test_the_loop_takes_a_fresh_blender_without_a_recorder(tmp_path):
 
 def test_the_loop_stages_what_run_records():
     def made():
-        return Blender([load(name) for name in PAIR], ["a", "b"], seed=1)
+        return Blender([load(name) for name in PAIR], ["a", "b"], features="predictions", seed=1)
 
     with closing(SingleWorld("PointGoal1", max_episode_steps=40)) as world:
         records = list(run(world, made(), episodes=1, seed=9, counterfactual=True))

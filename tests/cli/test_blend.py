@@ -7,7 +7,9 @@ import pytest
 
 from blendctl import BlendingBandit
 from blendctl.cli import main
+from blendctl.controllers.zoo import ZOO
 from blendctl.directory_lock import DirectoryLock
+from blendctl.statistics import proportion_interval
 
 
 def call(capsys, *args):
@@ -51,14 +53,50 @@ def test_a_lookahead_blend_reports_its_budget(tmp_path, capsys):
     summary = json.loads((tmp_path / "blend.json").read_text())
     assert code == 0
     assert "warning: a cost budget of 1 per episode is below what the safest setting costs" in err
-    assert summary["over_budget"] == sum(cost > 1 for cost in summary["costs"]) / 2
-    assert summary["options"]["features"]["cost_budget"] == 1.0
+    over = sum(cost > 1 for cost in summary["costs"])
+    assert summary["over_budget"] == over / 2
+    assert summary["over_budget_ci95"] == proportion_interval(over, 2)
+    assert summary["cost_budget"] == summary["options"]["features"]["cost_budget"] == 1.0
+    assert summary["features"] == "lookahead, cost budget 1"
+
+
+def test_look_ahead_is_the_default_and_the_next_step_an_option(tmp_path, capsys):
+    where = ("--steps", 30, "--episodes", 1, "--json", tmp_path / "blend.json", "--out", tmp_path / "out")
+    code, out, _ = call(capsys, "blend", "PointGoal1", *where)
+    summary = json.loads((tmp_path / "blend.json").read_text())
+    assert code == 0
+    assert "features: lookahead, prefer 0.5" in out
+    assert "over" not in out
+    assert summary["correct_ratio"] is None
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["features"] == "lookahead, prefer 0.5"
+    code, out, _ = call(capsys, "blend", "PointGoal1", "--features", "predictions", "--replace", *where)
+    summary = json.loads((tmp_path / "blend.json").read_text())
+    assert code == 0
+    assert "features: predictions" in out
+    assert summary["correct_ratio"] is not None
+    assert summary["stages"] == 30
+    code, _, err = call(capsys, "blend", "PointGoal1", "--bandit", tmp_path / "out" / "bandit.safetensors", *where)
+    assert code == 1
+    assert "use the features of its run" in err
+
+
+def test_networks_of_other_controllers_are_refused_by_their_digests(capsys):
+    file = ZOO / "PointGoal1" / "ppo+ppo-lagrangian.lookahead.safetensors"
+    for pair, words in (
+        (["PointGoal1/ppo-lagrangian", "PointGoal1/ppo"], "networks of another order of controllers; use the order"),
+        (["PointGoal1/trpo", "PointGoal1/cpo"], "the digests of the controllers' weights differ. Train networks"),
+    ):
+        code, _, err = call(capsys, "blend", "PointGoal1", "--controllers", *pair, "--lookahead", file)
+        assert code == 1
+        assert words in err
+        assert err.count("\n") == 1
 
 
 def test_lookahead_needs_networks_of_these_controllers(capsys):
-    code, _, err = call(capsys, "blend", "PointPush1", "--lookahead", "--episodes", 1)
-    assert code != 0
-    assert "blendctl train-lookahead" in err
+    pair = ("PointGoal1/cpo", "PointGoal1/trpo")
+    code, _, err = call(capsys, "blend", "PointGoal1", "--controllers", *pair, "--lookahead", "--episodes", 1)
+    assert code == 1
+    assert '"blendctl train-lookahead WORLD --controllers PointGoal1/cpo PointGoal1/trpo --out DIR"' in err
 
 
 def test_explain_prints_one_decision(drive, capsys):

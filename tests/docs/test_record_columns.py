@@ -9,14 +9,16 @@ import pyarrow.dataset
 import pytest
 
 from blendctl.blender import Blender
+from blendctl.controllers import load
+from blendctl.controllers.zoo import PAIRS
 
 PAGE = Path(__file__).parents[2] / "docs" / "blending.md"
 WORDS = {"ARM": "(fast_one|slow)", "GOAL": "(reward|minus_cost)", "i": r"\d+"}
 
 
-def documented():
-    """Yield (pattern, type, text on null) for each documented column."""
-    section = PAGE.read_text(encoding="utf-8").split("### Its columns")[1].split("\n## ")[0]
+def documented(heading="Its columns"):
+    """Yield (pattern, type, text on null) for each column documented under a heading."""
+    section = PAGE.read_text(encoding="utf-8").split(f"### {heading}\n")[1].split("\n##")[0]
     for line in section.splitlines():
         if line.startswith("| `"):
             names, kind, _, null = (cell.strip() for cell in line.strip("|").split("|"))
@@ -63,6 +65,26 @@ def test_columns_are_null_only_as_documented(table):
     for pattern, _, null in documented():
         missing = sum(count for name, count in nulls.items() if pattern.fullmatch(name))
         assert (missing == 0) == null.startswith("never"), f"{pattern.pattern}: {missing} nulls"
+
+
+def test_a_look_ahead_run_has_the_columns_of_its_table_and_the_others(tmp_path):
+    pair = [load(name) for name in PAIRS["PointGoal1"]]
+    size = pair[0].observation_size
+    with Blender(
+        pair, ["fast-one", "slow"], features="lookahead", safe_action=[0.0, 0.0], record=tmp_path, seed=0
+    ) as blender:
+        for step in range(1, 31):
+            blender.act(np.full(size, np.nan if step == 11 else 0.0))
+            blender.observe(reward=0.1, cost=0.0, done=step == 30)
+    table = pyarrow.dataset.dataset(tmp_path).to_table()
+    rows, more = list(documented()), list(documented("In a look-ahead run"))
+    for column in table.schema:
+        kinds = [kind for pattern, kind, _ in rows + more if pattern.fullmatch(column.name)]
+        assert kinds == [str(column.type)], column
+    for pattern, _, null in more:
+        nulls = [table[name].null_count for name in table.column_names if pattern.fullmatch(name)]
+        assert set(nulls) == {1}, pattern.pattern
+        assert null.startswith(("where", "the same"))
 
 
 def test_the_values_agree_with_the_documentation(table):

@@ -198,11 +198,11 @@ def test_a_bound_feature_must_declare_its_abilities():
             return [0.1]
 
     with pytest.raises(InputError, match="bind must return a BoundFeature, actually: Old; make it a subclass"):
-        bind_feature(Old(), PAIR, objectives=2)
+        bind_feature(Old(), PAIR, objectives=["reward", "-cost"])
 
 
 def test_a_feature_that_does_not_learn_has_no_state():
-    bound = bind_feature(["one-hot", "predictions"], PAIR, objectives=2)
+    bound = bind_feature(["one-hot", "predictions"], PAIR, objectives=["reward", "-cost"])
     assert not bound.learns
     assert bound.state() == {}
-    assert bind_feature(["one-hot", "online"], PAIR, objectives=2).learns
+    assert bind_feature(["one-hot", "online"], PAIR, objectives=["reward", "-cost"]).learns

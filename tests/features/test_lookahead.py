@@ -1,14 +1,17 @@
 """The look-ahead context decides as its networks do, calibrates by bootstrapped feedback, and follows the dial."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from blendctl import Blender, BlenderBatch
-from blendctl.controllers import load
+from blendctl.controllers import load, write_lookahead
+from blendctl.controllers.controller_file import write_controller
 from blendctl.controllers.zoo import find_lookahead
 from blendctl.envs import SingleWorld
 from blendctl.errors import InputError
-from blendctl.features import LookAhead
+from blendctl.features import LookAhead, Scaled, UnitLength
 
 PAIR = ("PointGoal1/ppo", "PointGoal1/ppo-lagrangian")
 
@@ -109,6 +112,44 @@ def test_a_budget_is_spent_by_the_episode_and_a_hopeless_one_is_reported(pair):
     assert blender.counts.events == 1
 
 
+def test_it_is_the_default_of_controllers_that_have_networks_and_says_so(pair):
+    assert "features: lookahead, prefer 0.5;" in repr(Blender(pair))
+    assert "features: lookahead, cost budget 25;" in repr(BlenderBatch(pair, 2, cost_budget=25.0))
+    assert Blender(pair).hold == find_lookahead(pair).hold
+    for other in (
+        Blender(pair[::-1]),
+        Blender(pair, features="predictions"),
+        Blender(pair, objectives=["reward", "-cost_hazards"]),
+    ):
+        assert "features: predictions;" in repr(other)
+        assert other.hold == 1
+    assert "features: one-hot + online;" in repr(Blender([lambda o: [0.0], pair[1]]))
+
+
+def test_networks_beside_the_files_of_the_controllers_are_found_by_their_digests(pair, tmp_path):
+    others = [replace(controller, log_std=controller.log_std - 0.1) for controller in pair]
+    for index, controller in enumerate(others):
+        write_controller(controller, tmp_path / f"{index}.safetensors")
+    read = [load(tmp_path / f"{index}.safetensors") for index in (0, 1)]
+    assert find_lookahead(read) is None
+    network = replace(find_lookahead(pair), digests=tuple(controller.digest for controller in read))
+    write_lookahead(network, tmp_path / "lookahead.safetensors")
+    assert "features: lookahead" in repr(Blender(read))
+    assert find_lookahead(read[::-1]) is None
+    with pytest.raises(InputError, match=r"were trained for .* the digests of the controllers' weights differ"):
+        Blender(pair, features=LookAhead(tmp_path))
+
+
+def test_what_belongs_to_the_next_step_is_refused(pair):
+    for features in (["one-hot", "lookahead"], Scaled(LookAhead(), 2.0), UnitLength(LookAhead())):
+        with pytest.raises(InputError, match="cannot be stacked or scaled"):
+            Blender(pair, features=features)
+    with pytest.raises(InputError, match='scales need other features, for example features="predictions"'):
+        Blender(pair, scales=[0.1, 1.0])
+    with pytest.raises(InputError, match="decides from the current state"):
+        BlenderBatch(pair, 2, context="previous")
+
+
 def test_other_controllers_orders_and_objectives_are_refused(pair):
     with pytest.raises(InputError, match="train-lookahead"):
         Blender(pair[::-1], features="lookahead")
@@ -116,7 +157,8 @@ def test_other_controllers_orders_and_objectives_are_refused(pair):
         Blender([lambda o: [0.0, 0.0], pair[1]], features="lookahead")
     with pytest.raises(InputError, match="another order"):
         Blender(pair[::-1], features=LookAhead(find_lookahead(pair)))
-    with pytest.raises(InputError, match="objectives"):
-        Blender(pair, features="lookahead", objectives=["reward", "-cost", "-cost_hazards"])
+    for objectives in (["reward", "-cost_hazards"], ["-cost", "reward"], ["reward", "-cost", "-cost_hazards"]):
+        with pytest.raises(InputError, match="look-ahead needs the objectives reward, -cost, actually"):
+            Blender(pair, features="lookahead", objectives=objectives)
     with pytest.raises(InputError, match='need features="lookahead"'):
         Blender(pair, features="predictions", cost_budget=25.0)

@@ -17,6 +17,8 @@ from blendctl.controllers import Controller
 from blendctl.errors import InputError, did_you_mean
 from blendctl.features import BoundFeature
 
+ONE_STEP = 'other features, for example features="predictions"'
+
 
 def as_controller_list(controllers: Any) -> list[Controller | Callable[..., Any]]:
     """Return the controllers as a list, at least one."""
@@ -62,8 +64,18 @@ def check_fallback(fallback: str | Sequence[str] | None, names: Sequence[str]) -
     return tuple(names.index(name) for name in order)
 
 
+def check_context(context: str, feature: BoundFeature) -> str:
+    """Return "current" or "previous", which a feature that looks ahead does not allow."""
+    choice("context", context, ("current", "previous"))
+    if context == "previous" and feature.bootstraps:
+        raise InputError(f'look-ahead decides from the current state; context="previous" needs {ONE_STEP}')
+    return context
+
+
 def bandit_options(feature: BoundFeature, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a new learner: the user's, then those of the feature and of a blender."""
+    if feature.bootstraps and options.get("scales") is not None:
+        raise InputError(f"look-ahead weighs return against cost by its dial; scales need {ONE_STEP}")
     prior = {} if feature.prior is None else {"prior": feature.prior.tolist()}
     return {"on_large_feature": "rescale"} | prior | dict(options)
 
@@ -89,7 +101,7 @@ def make_bandit(
     if (bandit.n_features, bandit.n_objectives) != (size, len(objectives)):
         raise InputError(
             f"the bandit has {bandit.n_features} features and {bandit.n_objectives} objectives, this blender needs "
-            f"{size} and {len(objectives)}"
+            f"{size} and {len(objectives)}; use the features of its run: features=..."
         )
     return bandit
 

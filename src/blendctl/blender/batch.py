@@ -18,7 +18,7 @@ from blendctl.blender.objectives import Objective, Objectives
 from blendctl.controllers import Controller
 from blendctl.controllers.adapters import as_controller
 from blendctl.errors import InputError, StateError
-from blendctl.features import Feature, bind_feature
+from blendctl.features import Feature, bind_feature, choose_feature, feature_name
 from blendctl.rollout import StepBatch, StepInput, propose
 
 FloatArray = NDArray[np.float64]
@@ -78,9 +78,10 @@ class BlenderBatch(BanditSwitch):
         checked_names = arguments.check_names(self.controllers, names)
         checked = Objectives(objectives)
         worlds = arguments.count("n_worlds", n_worlds)
-        bound = bind_feature(
-            features, self.controllers, objectives=len(checked), prefer=prefer, cost_budget=cost_budget
-        )
+        goals = checked.names
+        chosen = choose_feature(features, self.controllers, objectives=goals, prefer=prefer, cost_budget=cost_budget)
+        self.feature_name = feature_name(chosen)
+        bound = bind_feature(chosen, self.controllers, objectives=goals)
         settings = arguments.bandit_options(bound, options)
         bandit: BanditBatch | BlendingBandit
         if arguments.choice("learner", learner, ("each", "pooled")) == "pooled":
@@ -96,7 +97,7 @@ class BlenderBatch(BanditSwitch):
             rng=np.random.default_rng(first),
             objectives=checked,
             hold=arguments.count("hold", bound.hold if hold is None else hold),
-            previous=arguments.choice("context", context, ("current", "previous")) == "previous",
+            previous=arguments.check_context(context, bound) == "previous",
             frozen=frozen,
             fallback=arguments.check_fallback(fallback, checked_names),
         )
@@ -104,6 +105,13 @@ class BlenderBatch(BanditSwitch):
         self.step = 0
         self._waiting: StepInput | None = None  # of the action whose feedback has not come
         self._counterfactual: Mapping[str, FloatArray] | None = None
+
+    def __repr__(self) -> str:
+        goals = ", ".join(self.objectives.names)
+        return (
+            f"BlenderBatch({len(self)} worlds; {', '.join(self.names)}; features: {self.feature_name}; "
+            f"objectives: {goals}; step {self.step})"
+        )
 
     def act(self, observations: FloatArray) -> FloatArray:
         """Return actions (B, action_size) for observations (B, observation_size)."""

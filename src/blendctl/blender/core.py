@@ -28,7 +28,7 @@ from blendctl.blender.recorder import Recorder, as_recorder
 from blendctl.controllers import Controller
 from blendctl.controllers.adapters import as_controller
 from blendctl.errors import InputError, StateError
-from blendctl.features import Feature, bind_feature
+from blendctl.features import Feature, bind_feature, choose_feature, feature_name
 
 FloatArray = NDArray[np.float64]
 
@@ -41,8 +41,9 @@ class Blender:
     controllers: controllers, or plain functions from an observation to an action.
     names: names of the controllers; by default those they have.
     objectives: "reward", "-cost", "-cost_NAME", functions of the feedback, or (name, function); all maximised.
-    features: the context psi, see `blendctl.features`. By default the controllers' predictions if all have context
-        networks, else a linear model learned while driving.
+    features: the context psi, see `blendctl.features`. By default "lookahead" if there are look-ahead networks for
+        these controllers in this order, in the zoo or beside their files, and the objectives are reward and -cost;
+        else "predictions", the paper's scheme, if all have context networks; else a linear model learned while driving.
     prefer: the dial of a look-ahead blend, from 0 (safest) to 1 (most performant).
     cost_budget: cost that an episode may have, instead of `prefer`; the dial follows what is left of it.
     hold: control steps per decision; the feedback of a stage is the sum over its steps. By default as the feature says.
@@ -103,10 +104,11 @@ class Blender:
         self.objectives = Objectives(objectives)
         self.dwell = arguments.count("dwell", dwell)
         self.safe_action = arguments.check_safe_action(safe_action)
-        arguments.choice("context", context, ("current", "previous"))
-        feature = bind_feature(
-            features, self.controllers, objectives=len(self.objectives), prefer=prefer, cost_budget=cost_budget
-        )
+        goals = self.objectives.names
+        chosen = choose_feature(features, self.controllers, objectives=goals, prefer=prefer, cost_budget=cost_budget)
+        self.feature_name = feature_name(chosen)  # the features that decide, in words
+        feature = bind_feature(chosen, self.controllers, objectives=goals)
+        arguments.check_context(context, feature)
         self.hold = arguments.count("hold", feature.hold if hold is None else hold)
         self.bandit = arguments.make_bandit(
             bandit, feature, self.objectives, names=self.names, seed=seed, options=dict(options)
@@ -140,6 +142,8 @@ class Blender:
             features=feature.size,
             rule=self.bandit.rule.name,
             dwell=self.dwell,
+            feature_name=self.feature_name,
+            lookahead=feature.lookahead,
         )
         self.counts = Counts()
         self.recorder = as_recorder(record)
@@ -222,7 +226,8 @@ class Blender:
         self._driven = self._driven + 1 if arm == driver else 1
         return StageDecision(
             self._run_info, counts.stages, self.step, self.episode, arm, picked, driver, cause, decision, asked, psi,
-            tuple(proposals), action, "; ".join(events) if events else None,
+            tuple(proposals), action, None if self.feature.lookahead is None else self.feature.foresight(),
+            "; ".join(events) if events else None,
         )  # fmt: skip
 
     def _without_context(self, observation: Any, proposals: list[Action | None], finite: bool) -> tuple[int, str]:
@@ -357,4 +362,7 @@ class Blender:
 
     def __repr__(self) -> str:
         goals = ", ".join(self.objectives.names)
-        return f"Blender({', '.join(self.names)}; objectives: {goals}; stage {self.counts.stages})"
+        return (
+            f"Blender({', '.join(self.names)}; features: {self.feature_name}; objectives: {goals}; "
+            f"stage {self.counts.stages})"
+        )

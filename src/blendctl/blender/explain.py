@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from blendctl.bandit import Decision
 from blendctl.blender.objectives import Objectives
+from blendctl.blender.reasons import quantity_in_words
 from blendctl.blender.record import Record, RunInfo
 from blendctl.blender.recorder import FORMAT, VERSION
 from blendctl.errors import FileFormatError, InputError
+from blendctl.features import LookAheadInfo, StageForesight
 from blendctl.table_parts import list_parts, read_part
 
 # fields of a record that are columns of the same name
@@ -31,7 +33,9 @@ def explain_record(record: Record) -> str:
     if record.event:
         lines.append(f"event: {record.event}")
     info, decision = record.run_info, record.decision
-    if decision is not None:
+    if decision is not None and record.foresight is not None:
+        lines += _explain_lookahead(record, record.foresight, decision)
+    elif decision is not None:
         words = decision.explain(arms=[info.names[arm] for arm in record.asked], objectives=info.objectives.names)
         lines += [f"the rule ({info.rule}): {part}" for part in words.split("; ")]
         for row, arm in enumerate(record.asked):
@@ -42,15 +46,64 @@ def explain_record(record: Record) -> str:
         if action is not None:
             lines.append(f"  {info.names[arm]} proposed {_list(action)}")
     lines.append(f"applied: {_list(record.action)}")
-    if record.feedback is None:
-        lines.append("no feedback was observed")
-    else:
-        pairs = zip(info.objectives.names, record.feedback.tolist(), strict=True)
-        feedback = ", ".join(f"{name} {value + 0.0:.4g}" for name, value in pairs)
-        lines.append(f"feedback: {feedback}; {'learned' if record.learned else 'not learned from'}")
+    lines.append(_feedback(record))
     if record.correct is not None:
         lines.append("in hindsight: " + ("correct" if record.correct else "wrong, another arm was better"))
     return "\n".join(lines)
+
+
+def _explain_lookahead(record: Record, foresight: StageForesight, decision: Decision) -> list[str]:
+    """Describe the dial and the estimates of a look-ahead decision, in units of return and cost."""
+    info = record.run_info
+    setting = info.lookahead
+    assert setting is not None
+    low, high = setting.weight_range
+    lines = [
+        f"features: {info.feature_name}",
+        f"dial: a cost of 1 is worth a return of {foresight.weight:.3g} (safest {high:.3g}, most performant {low:.3g})",
+    ]
+    if setting.cost_budget is not None:
+        left = setting.cost_budget - foresight.spent
+        lines.append(
+            f"budget: {foresight.spent:.4g} of {setting.cost_budget:g} spent in this episode, "
+            + (f"{left:.4g} left" if left >= 0 else f"{-left:.4g} over it")
+            + ("; the latch holds: the safest setting drives" if foresight.latched else "; the latch does not hold")
+        )
+    lines.append(
+        f"unit: return and cost to go, discounted by {setting.discount:g} per control step; foreseen by the networks, "
+        "then calibrated by the learner"
+    )
+    for row, arm in enumerate(record.asked):
+        parts = []
+        estimate, ucb = decision.estimate[row] * record.units, decision.ucb[row] * record.units
+        for goal, numbers in enumerate(zip(foresight.foreseen[arm], estimate, ucb, strict=True)):
+            (word, seen), (_, mean), (_, best) = (quantity_in_words(info, goal, float(value)) for value in numbers)
+            parts.append(f"{word} foreseen {seen:.4g}, calibrated {mean:.4g} (at best {best:.4g})")
+        loss = decision.loss[row] * record.units[0]
+        lines.append(f"  {info.names[arm]}: {'; '.join(parts)}; loss {loss:.3g} in units of return")
+    bound = record.loss_bound * record.units[0]
+    lines.append(
+        f"the rule ({info.rule}): the look-ahead loss of this choice is at most {bound:.3g} in units of return"
+    )
+    return lines
+
+
+def _feedback(record: Record) -> str:
+    """Describe what was observed and whether the learner used it."""
+    learned = "learned" if record.learned else "not learned from"
+    info = record.run_info
+    if record.foresight is not None:
+        came = f"observed in its {record.steps} steps: reward {record.reward:.4g}, cost {record.cost:.4g}"
+        if record.feedback is None:
+            return f"{came}; {learned}"
+        values = (record.feedback * record.units).tolist()
+        words = (quantity_in_words(info, goal, value) for goal, value in enumerate(values))
+        return f"{came}; with the value of where it ended: {', '.join(f'{w} {v:.4g}' for w, v in words)}; {learned}"
+    if record.feedback is None:
+        return "no feedback was observed"
+    pairs = zip(info.objectives.names, record.feedback.tolist(), strict=True)
+    feedback = ", ".join(f"{name} {value + 0.0:.4g}" for name, value in pairs)
+    return f"feedback: {feedback}; {learned}"
 
 
 def _list(values: NDArray[Any]) -> str:
@@ -92,6 +145,8 @@ def restore_record(row: dict[str, Any], header: dict[str, Any]) -> Record:
         features=psi.shape[1],
         rule=header["rule"],
         dwell=header["dwell"],
+        feature_name=header.get("features", ""),
+        lookahead=_lookahead_info(header.get("lookahead")),
     )
     numbers = {name: _grid(row, name, [arms]) for name in ("width", "loss", "candidate")}
     numbers |= {name: _grid(row, name, [arms, goals]) for name in ("estimate", "ucb")}
@@ -109,9 +164,29 @@ def restore_record(row: dict[str, Any], header: dict[str, Any]) -> Record:
         features=psi,
         proposals=tuple(None if np.isnan(action).any() else action for action in proposals),
         action=_grid(row, "action", [None]),
+        foresight=_foresight(row, arms, goals),
         feedback=None if np.isnan(feedback).any() else feedback,
         truth=None,
         **{name: row[name] for name in PLAIN},
+    )
+
+
+def _lookahead_info(header: dict[str, Any] | None) -> LookAheadInfo | None:
+    if header is None:
+        return None
+    low, high = header["weight_range"]
+    return LookAheadInfo(header["discount"], (low, high), header["prefer"], header["cost_budget"])
+
+
+def _foresight(row: dict[str, Any], arms: list[str], goals: list[str]) -> StageForesight | None:
+    if row.get("cost_weight") is None:
+        return None
+    return StageForesight(
+        _grid(row, "foreseen", [arms, goals]),
+        _grid(row, "unit", [goals]),
+        row["cost_weight"],
+        row["spent"],
+        row["latched"],
     )
 
 

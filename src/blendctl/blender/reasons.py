@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from blendctl.blender.record import Record
+from blendctl.blender.record import Record, RunInfo
 
 
 def reason_of(record: Record) -> str:
@@ -25,6 +25,14 @@ def reason_of(record: Record) -> str:
     return _by_rule(record)
 
 
+def quantity_in_words(info: RunInfo, goal: int, value: float) -> tuple[str, float]:
+    """Return a quantity in plain words: an estimate of -0.4 of "-cost" is a cost of 0.4, or a cost to go of 0.4."""
+    word, plain = info.objectives.in_words(goal, value)
+    if info.lookahead is None:
+        return word, plain
+    return f"{'return' if word == 'reward' else word} to go", plain
+
+
 def _by_rule(record: Record) -> str:
     decision = record.decision
     info, asked = record.run_info, record.asked
@@ -35,7 +43,7 @@ def _by_rule(record: Record) -> str:
         equals = ", ".join(name for name in candidates if name != record.name)
         return f"{record.name}: picked at random among equals ({equals})"
     mine = asked.index(record.arm)
-    estimate, ucb = decision.estimate * info.scales, decision.ucb * info.scales
+    estimate, ucb = decision.estimate * record.units, decision.ucb * record.units
     others = [row for row in range(len(asked)) if row != mine]
     rival = asked.index(record.previous) if record.switched and record.previous in asked else None
     if rival is None:
@@ -46,11 +54,16 @@ def _by_rule(record: Record) -> str:
     if ahead[k] <= 0:
         return f'{record.name}: the rule "{info.rule}" picked it'
     if estimate[mine, k] > estimate[rival, k]:
-        quantity, value = info.objectives.in_words(k, estimate[mine, k])
-        other = info.objectives.in_words(k, estimate[rival, k])[1]
+        quantity, value = quantity_in_words(info, k, estimate[mine, k])
+        other = quantity_in_words(info, k, estimate[rival, k])[1]
+        if info.lookahead is not None:  # values to go differ by little: say by how much
+            relation = "higher" if value > other else "lower"
+            return (
+                f"{record.name}: predicted {quantity} {value:.4g}, {abs(value - other):.2g} {relation} than {against}"
+            )
         return f"{record.name}: predicted {quantity} {value:.3g} against {other:.3g} of {against}"
-    quantity, value = info.objectives.in_words(k, ucb[mine, k])
-    other = info.objectives.in_words(k, ucb[rival, k])[1]
+    quantity, value = quantity_in_words(info, k, ucb[mine, k])
+    other = quantity_in_words(info, k, ucb[rival, k])[1]
     extreme = "low" if info.objectives.names[k].startswith("-") else "high"
     return (
         f"{record.name}: less is known of it, {quantity} may be as {extreme} as {value:.3g}, "

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl.bandit import Decision
+from blendctl.features import LookAheadInfo, StageForesight
 
 if TYPE_CHECKING:
     from blendctl.blender.objectives import Objectives
@@ -29,6 +30,8 @@ class RunInfo:
     features: int  # d
     rule: str
     dwell: int
+    feature_name: str = ""  # the features that decide, in words
+    lookahead: LookAheadInfo | None = None  # of features that look ahead
 
 
 class StageDecision(NamedTuple):
@@ -47,6 +50,7 @@ class StageDecision(NamedTuple):
     features: FloatArray | None  # (arms, features), NaN in the rows of arms without context
     proposals: tuple[Action | None, ...]  # an action per arm, None where there is none
     action: Action  # applied at the first step
+    foresight: StageForesight | None  # of features that look ahead
     event: str | None  # what went wrong
 
 
@@ -80,6 +84,7 @@ class Record(NamedTuple):
     features: FloatArray | None
     proposals: tuple[Action | None, ...]
     action: Action
+    foresight: StageForesight | None
     event: str | None
     steps: int
     reward: float
@@ -114,6 +119,11 @@ class Record(NamedTuple):
         if self.decision is None:
             return ()
         return tuple(self.run_info.names[self.asked[row]] for row in self.decision.candidates)
+
+    @property
+    def units(self) -> FloatArray:
+        """What one unit of the decision's numbers is worth in each objective, (objectives,)."""
+        return self.run_info.scales if self.foresight is None else self.run_info.scales * self.foresight.units
 
     @property
     def loss_bound(self) -> float:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ class Recorder:
         import pyarrow
 
         columns = columns_of(group)
-        types = {"correct": pyarrow.bool_()} | dict.fromkeys(TEXTS, pyarrow.string())
+        types = dict.fromkeys(("correct", "latched"), pyarrow.bool_()) | dict.fromkeys(TEXTS, pyarrow.string())
         arrays = {
             name: pyarrow.array(values, type=types.get(name), from_pandas=True) for name, values in columns.items()
         }
@@ -169,8 +170,21 @@ def columns_of(group: list[Record]) -> dict[str, Any]:
     _spread(out, "action", _rows([r.action for r in group], None), [None])
     for arm, name in enumerate(arms):
         _spread(out, f"action_{name}", _rows([r.proposals[arm] for r in group], group[0].action.shape), [None])
+    if info.lookahead is not None:
+        _add_foresight(out, group, arms, goals)
     _spread(out, "truth", _rows([r.truth for r in group], (len(arms), len(goals))), [arms, goals])
     return out
+
+
+def _add_foresight(out: dict[str, Any], group: list[Record], arms: list[str], goals: list[str]) -> None:
+    """Add what a look-ahead feature foresaw, in the objectives' own units, and the dial."""
+    known = [r.foresight for r in group]
+    out["cost_weight"] = np.array([np.nan if f is None else f.weight for f in known])
+    out["spent"] = np.array([np.nan if f is None else f.spent for f in known])
+    out["latched"] = [None if f is None else f.latched for f in known]
+    _spread(out, "unit", _rows([None if f is None else f.units for f in known], (len(goals),)), [goals])
+    shape = (len(arms), len(goals))
+    _spread(out, "foreseen", _rows([None if f is None else f.foreseen for f in known], shape), [arms, goals])
 
 
 def _spread(out: dict[str, Any], name: str, values: NDArray[Any], axes: list[list[str] | None]) -> None:
@@ -209,4 +223,6 @@ def _header(record: Record) -> dict[str, Any]:
         "scales": info.scales.tolist(),
         "rule": info.rule,
         "dwell": info.dwell,
+        "features": info.feature_name,
+        "lookahead": None if info.lookahead is None else asdict(info.lookahead),
     }

@@ -48,8 +48,8 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html")
 @click.option("--scales", multiple=True, type=float, help="Size of one unit of each objective.  [1 each]")
 @click.option(
     "--features", shell_complete=completers.features,
-    help="Context: lookahead, predictions, critics, online or one-hot.  "
-    "[predictions if all controllers have context networks]",
+    help="Context: lookahead, predictions (the paper's), critics, online or one-hot.  "
+    "[lookahead if there are look-ahead networks for the controllers, else predictions if all have context networks]",
 )  # fmt: skip
 @click.option(
     "--lookahead", is_flag=False, flag_value="learned", metavar="[learned|FILE]",
@@ -58,7 +58,7 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html")
 @click.option("--cost-budget", type=click.FloatRange(0), help="Cost that an episode may have; sets the dial.")
 @click.option("--prefer", type=click.FloatRange(0, 1), help="Dial of look-ahead: 0 safest, 1 most performant.  [0.5]")
 @click.option("--rule", default="maximal-loss", shell_complete=completers.rules, help="Decision rule.")
-@shared.number_option("--hold", "Control steps per decision.  [1, with look-ahead as it was trained]")
+@shared.number_option("--hold", "Control steps per decision.  [1; with look-ahead as it was trained]")
 @shared.number_option("--dwell", "Minimum stages between two switches.", default=1)
 @shared.context_option("current")
 @click.option("--noise", type=click.FloatRange(0), default=0.1, help="Noise level sigma of the feedback.")
@@ -71,8 +71,9 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html")
 @shared.deterministic_option
 @click.option("--alone/--no-alone", default=True, help="Also drive with each controller alone.")
 @click.option(
-    "--counterfactual/--no-counterfactual", default=True,
-    help="Simulate every controller from each state, to measure correct choices and true losses.",
+    "--counterfactual/--no-counterfactual", default=None,
+    help="Simulate every controller from each state, to measure correct choices and true losses of single stages.  "
+    "[on; off with look-ahead, which looks beyond a stage]",
 )  # fmt: skip
 @click.option("--live", is_flag=True, help="Show the run on a local web page.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the live page; 0 selects a free one.")
@@ -88,7 +89,7 @@ def blend(
     replace: bool,
     json_file: Path | None,
     alone: bool,
-    counterfactual: bool,
+    counterfactual: bool | None,
     live: bool,
     port: int,
     open_page: bool,
@@ -112,7 +113,10 @@ def blend(
     with Blender(drivers, arm_names, seed=seed, **settings) as checked:
         if checked.feature.warning is not None:
             click.echo(f"warning: {checked.feature.warning}", err=True)
+        lookahead = checked.feature.lookahead
+        budget = None if lookahead is None else lookahead.cost_budget
     summary: dict[str, Any] = {"world": world, "controllers": list(specs), "names": arm_names, "seed": seed}
+    summary["features"] = checked.feature_name
     provenance = {
         "experiment": "blend",
         "command": typed_command(),
@@ -132,8 +136,9 @@ def blend(
     write_run_file()
     recorder = None if out is None else Recorder(out / "record", overwrite=True)
     blender = Blender(drivers, arm_names, seed=seed, record=recorder, **settings)
+    judged = lookahead is None if counterfactual is None else counterfactual
     with DriveSession(
-        world=world, names=arm_names, episodes=episodes, steps=steps, seed=seed, counterfactual=counterfactual
+        world=world, names=arm_names, episodes=episodes, steps=steps, seed=seed, counterfactual=judged
     ) as session:
         if live:
             click.echo(f"live: {session.open_live_page(port, objectives=list(blender.objectives.names))}", err=True)
@@ -144,9 +149,10 @@ def blend(
             fixed = {name: value for name, value in settings.items() if name not in ("rule", "bandit")}
             for arm, name in enumerate(arm_names):
                 driver = Blender(drivers, arm_names, rule=Fixed(arm=arm), seed=seed, **fixed | {"frozen": True})
-                summary["alone"][name] = session.drive(driver, title=f"{name} alone")
+                summary["alone"][name] = _with_budget(session.drive(driver, title=f"{name} alone"), budget)
             write_run_file()  # keeps these results if the blended run crashes
-        summary |= session.drive(blender, title="blended", track=None if out is None else out / "track")
+        track = None if out is None else out / "track"
+        summary |= _with_budget(session.drive(blender, title="blended", track=track), budget)
     summary |= {
         "loss_bound": blender.loss_bound if math.isfinite(blender.loss_bound) else None,
         "events": blender.counts.events,
@@ -154,12 +160,9 @@ def blend(
         "rescaled_features": blender.bandit.rescaled,
         "seconds": round(time.perf_counter() - started, 1),
     }
-    if options["cost_budget"] is not None:
-        over = sum(cost > options["cost_budget"] for cost in summary["costs"])
-        summary |= {"cost_budget": options["cost_budget"], "over_budget": over / max(len(summary["costs"]), 1)}
     summary |= provenance
     console = table_console(json_file)
-    console.print(_table(summary, arm_names))
+    console.print(_table(summary, arm_names, judged=judged))
     if out is not None:
         blender.save(out / "bandit.safetensors")
         write_atomically(out / "summary.json", json_bytes(summary))
@@ -241,33 +244,42 @@ def _lookahead_settings(options: dict[str, Any], steps: int | None) -> dict[str,
     return {"features": LookAhead(network, **dial, **({} if steps is None else {"episode_steps": steps}))}
 
 
-def _budget_words(summary: dict[str, Any]) -> str:
-    if "cost_budget" not in summary:
-        return ""
-    return (
-        f"{summary['over_budget']:.0%} of the blended episodes are over the cost budget of {summary['cost_budget']:g}; "
-    )
+def _with_budget(summary: dict[str, Any], budget: float | None) -> dict[str, Any]:
+    """Add the share of episodes whose cost exceeds the budget, with its exact 95% interval."""
+    from blendctl.statistics import proportion_interval
+
+    costs = summary["costs"]
+    if budget is None or not costs:
+        return summary
+    over = sum(cost > budget for cost in costs)
+    share = {"over_budget": over / len(costs), "over_budget_ci95": proportion_interval(over, len(costs))}
+    return summary | {"cost_budget": budget} | share
 
 
-def _table(summary: dict[str, Any], names: list[str]) -> Table:
+def _table(summary: dict[str, Any], names: list[str], *, judged: bool) -> Table:
     from rich.markup import escape
 
+    budget = summary.get("cost_budget")
+    caption = f"features: {summary['features']}; means of {summary['episodes']} episodes, 95% intervals in the summary"
+    if budget is not None:
+        caption += f"; over: share of episodes whose cost exceeds the budget of {budget:g}, with its 95% interval"
+    if judged:
+        caption += "; loss: true maximal loss per stage; bound: upper bound on the average loss"
     table = make_table(
-        "", "return", "cost", "share", "switches", "correct", "loss", "bound",
+        "", "return", "cost", *(["over"] if budget is not None else []), "share", "switches",
+        *(["correct", "loss", "bound"] if judged else []),
         title=f"{summary['world']}, {summary['episodes']} episodes from seed {summary['seed']}",
-        caption=f"{_budget_words(summary)}means of {summary['episodes']} episodes, 95% intervals in the summary; loss: "
-        "true maximal loss per stage; bound: upper bound on the average loss",
+        caption=caption,
     )  # fmt: skip
     for title, row in (summary.get("alone", {}) | {"blended": summary}).items():
-        table.add_row(
-            escape(title),
-            f"{row['return_mean']:.2f}",
-            f"{row['cost_mean']:.1f}",
-            "/".join(f"{100 * row['arm_share'][name]:.0f}" for name in names) + "%",
-            str(row["switches"]),
-            optional(row["correct_ratio"], ".1%"),
-            optional(row["average_loss"], ".5f"),
-            optional(row.get("loss_bound"), ".4f"),
-            style="bold" if title == "blended" else None,
-        )
+        cells = [escape(title), f"{row['return_mean']:.2f}", f"{row['cost_mean']:.1f}"]
+        if budget is not None:
+            low, high = row["over_budget_ci95"]
+            cells.append(f"{row['over_budget']:.0%} ({low:.0%} to {high:.0%})")
+        cells.append("/".join(f"{100 * row['arm_share'][name]:.0f}" for name in names) + "%")
+        cells.append(str(row["switches"]))
+        if judged:
+            values = (row["correct_ratio"], ".1%"), (row["average_loss"], ".5f"), (row.get("loss_bound"), ".4f")
+            cells += [optional(value, spec) for value, spec in values]
+        table.add_row(*cells, style="bold" if title == "blended" else None)
     return table

@@ -12,6 +12,7 @@ from blendctl.cli.shared_options import json_option
 
 if TYPE_CHECKING:
     from blendctl.blender import Record
+    from blendctl.features import StageForesight
 
 
 @click.command(epilog="Example: blendctl explain out/blend --step 250")
@@ -28,31 +29,54 @@ def explain(run: Path, step: int, json_file: Path | None) -> None:
 
 
 def _facts(record: Record) -> dict[str, Any]:
-    """Return a decision as JSON data."""
+    """Return a decision as JSON data; that of a look-ahead run is in units of return and cost to go."""
+    import numpy as np
+
     info, decision = record.run_info, record.decision
-    goals = info.objectives.names
+    goals, foresight = info.objectives.names, record.foresight
+    units = np.ones(len(goals)) if foresight is None else foresight.units  # look-ahead: return and cost to go
     arms: dict[str, Any] = {}
     for arm, action in enumerate(record.proposals):
         arms[info.names[arm]] = {"proposed": None if action is None else action.tolist()}
     if decision is not None:
         for row, arm in enumerate(record.asked):
             arms[info.names[arm]] |= {
-                "estimate": dict(zip(goals, decision.estimate[row].tolist(), strict=True)),
-                "index": dict(zip(goals, decision.ucb[row].tolist(), strict=True)),
-                "loss": float(decision.loss[row]),
+                "estimate": dict(zip(goals, (decision.estimate[row] * units).tolist(), strict=True)),
+                "index": dict(zip(goals, (decision.ucb[row] * units).tolist(), strict=True)),
+                "loss": float(decision.loss[row] * units[0]),
             }
-    feedback = None if record.feedback is None else dict(zip(goals, record.feedback.tolist(), strict=True))
+            if foresight is not None:
+                arms[info.names[arm]]["foreseen"] = dict(zip(goals, foresight.foreseen[arm].tolist(), strict=True))
+    feedback = None if record.feedback is None else dict(zip(goals, (record.feedback * units).tolist(), strict=True))
     return {
         **{name: getattr(record, name) for name in ("stage", "step", "steps", "episode")},
         "driver": record.name,
         "reason": record.reason,
         "event": record.event,
         "rule": info.rule,
+        "features": info.feature_name,
+        "dial": None if foresight is None else _dial(record, foresight),
         "candidates": list(record.candidates),
-        "loss_bound": record.loss_bound if decision is not None else None,
+        "loss_bound": float(record.loss_bound * units[0]) if decision is not None else None,
         "arms": arms,
         "action": record.action.tolist(),
         "feedback": feedback,
         "learned": record.learned,
         "correct": record.correct,
+    }
+
+
+def _dial(record: Record, foresight: StageForesight) -> dict[str, Any]:
+    """Return the setting of the dial at a decision as JSON data."""
+    setting = record.run_info.lookahead
+    assert setting is not None
+    budget = setting.cost_budget
+    return {
+        "cost_weight": foresight.weight,
+        "prefer": setting.prefer,
+        "cost_budget": budget,
+        "spent": foresight.spent,
+        "left": None if budget is None else budget - foresight.spent,
+        "latched": foresight.latched,
+        "discount": setting.discount,
     }

@@ -58,12 +58,12 @@ def read_controller(path: str | Path) -> NetworkController:
         raise FileFormatError(f"{path} is not a file; expected the path of a controller's .safetensors file")
     header, tensors = read_tensors(path, content="controller", format_name=FORMAT, version=VERSION)
     try:
-        return _assemble(header, tensors)
+        return _assemble(header, tensors, path)
     except (KeyError, TypeError, ValueError, FileFormatError) as error:
         raise FileFormatError(f"{path} is damaged: {error}") from error
 
 
-def _assemble(header: dict[str, Any], tensors: dict[str, Array]) -> NetworkController:
+def _assemble(header: dict[str, Any], tensors: dict[str, Array], path: Path) -> NetworkController:
     """Build the controller; its parts check their own numbers and shapes."""
     if not isinstance(header["name"], str) or not isinstance(header["card"], dict):
         raise ValueError("the name must be a text and the card a JSON object")
@@ -88,6 +88,7 @@ def _assemble(header: dict[str, Any], tensors: dict[str, Array]) -> NetworkContr
         cost_critic=read_network("cost_critic", tensors),
         context=context,
         card=header["card"],
+        path=path,
     )
 
 

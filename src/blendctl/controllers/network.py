@@ -6,6 +6,7 @@ import functools
 import hashlib
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,7 @@ class NetworkController:
     cost_critic: Dense  # -> discounted cost
     context: ContextNetwork | None = None
     card: dict[str, Any] = field(default_factory=dict)
+    path: Path | None = field(default=None, compare=False, repr=False)  # the file it was read from
     std: Array = field(init=False, repr=False)  # (action_size,)
 
     def __post_init__(self) -> None:

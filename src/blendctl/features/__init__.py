@@ -1,15 +1,34 @@
 """The context psi: what is known about the action of each controller before one of them acts."""
 
-from blendctl.features.base import BoundFeature, Custom, Feature, OneHot, Scaled, Stack, UnitLength
+from blendctl.features.base import (
+    BoundFeature,
+    Custom,
+    Feature,
+    LookAheadInfo,
+    OneHot,
+    Scaled,
+    Stack,
+    StageForesight,
+    UnitLength,
+)
 from blendctl.features.dial import Dial, DialPoint
 from blendctl.features.lookahead import LookAhead
 from blendctl.features.online import OnlineLinear
 from blendctl.features.predictions import Critics, Predictions
-from blendctl.features.registry import as_feature, bind_feature, default_feature
+from blendctl.features.registry import (
+    as_feature,
+    bind_feature,
+    choose_feature,
+    default_feature,
+    feature_name,
+    next_step_feature,
+)
 
 __all__ = [
     "Feature",
     "BoundFeature",
+    "LookAheadInfo",
+    "StageForesight",
     "LookAhead",
     "Dial",
     "DialPoint",
@@ -23,5 +42,8 @@ __all__ = [
     "UnitLength",
     "as_feature",
     "bind_feature",
+    "choose_feature",
     "default_feature",
+    "feature_name",
+    "next_step_feature",
 ]

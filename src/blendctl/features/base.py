@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,13 +16,34 @@ from blendctl.errors import InputError
 FloatArray = NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class LookAheadInfo:
+    """What a look-ahead feature estimates, and the dial that was set: a preference or a cost budget."""
+
+    discount: float  # of return and cost to go, per control step
+    weight_range: tuple[float, float]  # return that a unit of cost is worth: lowest, highest
+    prefer: float | None = None  # 0 safest, 1 most performant
+    cost_budget: float | None = None  # per episode
+
+
+class StageForesight(NamedTuple):
+    """What a look-ahead feature foresees at a decision, and the dial there."""
+
+    foreseen: FloatArray  # (arms, objectives) to go if an arm drives the stage, in the objectives' own units
+    units: FloatArray  # (objectives,) what one unit of the learner's estimates is worth
+    weight: float  # return that a unit of cost is worth
+    spent: float  # cost of the episode so far
+    latched: bool  # the budget is so short that the safest setting drives
+
+
 @runtime_checkable
 class BoundFeature(Protocol):
     """A feature that knows its controllers: a function with a size. Subclass it; everything else has a default.
 
     A feature that takes batches sets `batched`. A feature that learns sets `learns` and overrides `learn`, and `state`
     and `restore`, so that a blend can be saved. A feature that looks further ahead than a stage sets `bootstraps` and
-    overrides `target`, so that the learner's feedback speaks of what psi predicts.
+    overrides `target`, so that the learner's feedback speaks of what psi predicts; with `lookahead` and `foresight`,
+    records show its estimates in the units of return and cost.
     """
 
     size: int  # d, length of psi
@@ -33,6 +54,7 @@ class BoundFeature(Protocol):
     discount: float = 1.0  # of the feedback within a stage, per control step
     warning: str | None = None  # what the user should know before it drives
     prior: FloatArray | None = None  # (size, objectives) coefficients that the learner starts from; None: 0
+    lookahead: LookAheadInfo | None = None  # of a feature whose estimates are values to go; it has `foresight`
 
     def __call__(self, observation: Any, action: Any, arm: int) -> ArrayLike:
         """Compute psi (size,) of controller `arm`, which proposes `action` at `observation`."""
@@ -56,6 +78,10 @@ class BoundFeature(Protocol):
     def target(self, feedback: FloatArray, observations: Any) -> FloatArray:
         """Return what psi predicts for a stage with this feedback (objectives,) or (n, objectives) that ended there."""
         return feedback
+
+    def foresight(self) -> StageForesight | None:
+        """Return what it foresees at the decision whose psi was computed last; None if it does not look ahead."""
+        return None
 
     def learn(self, observation: Any, action: Any, feedback: FloatArray) -> None:
         """Learn from the feedback (objectives,) of a stage; the default learns nothing."""
@@ -143,7 +169,14 @@ class Stack:
         self.parts = parts
 
     def bind(self, controllers: Sequence[Controller], *, objectives: int) -> BoundFeature:
-        return _Stack([part.bind(controllers, objectives=objectives) for part in self.parts])
+        return _Stack([_plain(part.bind(controllers, objectives=objectives)) for part in self.parts])
+
+
+def _plain(part: BoundFeature) -> BoundFeature:
+    """Return a feature that can be combined with others; raise InputError if it has feedback of its own."""
+    if part.bootstraps:
+        raise InputError("look-ahead cannot be stacked or scaled: its feedback belongs to its own context")
+    return part
 
 
 class _Stack(BoundFeature):
@@ -181,7 +214,7 @@ class Scaled:
     by: float | Sequence[float]
 
     def bind(self, controllers: Sequence[Controller], *, objectives: int) -> BoundFeature:
-        inner = self.feature.bind(controllers, objectives=objectives)
+        inner = _plain(self.feature.bind(controllers, objectives=objectives))
         by = np.asarray(self.by, dtype=np.float64)
         if by.shape not in ((), (inner.size,)) or not np.isfinite(by).all() or not (by != 0).all():
             raise InputError(f"by must be one number or {inner.size}, finite and not 0, actually: {self.by!r}")
@@ -195,7 +228,7 @@ class UnitLength:
     feature: Feature
 
     def bind(self, controllers: Sequence[Controller], *, objectives: int) -> BoundFeature:
-        return _Mapped(self.feature.bind(controllers, objectives=objectives), _unit)
+        return _Mapped(_plain(self.feature.bind(controllers, objectives=objectives)), _unit)
 
 
 def _unit(psi: FloatArray) -> FloatArray:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from blendctl.controllers.base import Controller
 from blendctl.controllers.lookahead_file import read_lookahead
-from blendctl.controllers.lookahead_network import Foresight, LookAheadNetwork
+from blendctl.controllers.lookahead_network import Foresight, LookAheadNetwork, controller_label
 from blendctl.controllers.zoo import find_lookahead
 from blendctl.errors import InputError
-from blendctl.features.base import BoundFeature
-from blendctl.features.dial import Dial, DialPoint
+from blendctl.features.base import BoundFeature, LookAheadInfo, StageForesight
+from blendctl.features.dial import PREFER, Dial, DialPoint
 
 FloatArray = NDArray[np.float64]
 
@@ -42,6 +42,13 @@ class LookAhead:
     cost_budget: float | None = None
     episode_steps: int = 1000
 
+    @property
+    def setting(self) -> str:
+        """The setting of the dial in words."""
+        if self.cost_budget is not None:
+            return f"cost budget {self.cost_budget:g}"
+        return f"prefer {PREFER if self.prefer is None else self.prefer:g}"
+
     def bind(self, controllers: Sequence[Controller], *, objectives: int) -> BoundFeature:
         if objectives != 2:
             raise InputError(f'look-ahead needs the objectives ["reward", "-cost"], actually: {objectives} objectives')
@@ -66,10 +73,11 @@ class LookAhead:
             return read_lookahead(self.network)
         network = find_lookahead(controllers)
         if network is None:
-            names = " ".join(str(getattr(c, "name", type(c).__name__)) for c in controllers)
+            names = " ".join(map(controller_label, controllers))
             raise InputError(
                 f"there are no look-ahead networks for the controllers {names}, in this order; train them with "
-                '"blendctl train-lookahead", and pass their file: features.LookAhead("DIR/lookahead.safetensors")'
+                f'"blendctl train-lookahead WORLD --controllers {names} --out DIR", and use them with '
+                '"blendctl blend --lookahead DIR" or features.LookAhead("DIR")'
             )
         return network
 
@@ -85,12 +93,15 @@ class BoundLookAhead(BoundFeature):
     def __init__(self, network: LookAheadNetwork, dial: Dial) -> None:
         self.network, self.dial = network, dial
         self.hold, self.discount, self.warning = network.hold, network.discount, dial.warning
+        self.lookahead = LookAheadInfo(network.discount, network.weight_range, dial.prefer, dial.cost_budget)
         self.weight = dial.weights(np.zeros(1), np.zeros(1))  # (B,) of the present stage
+        self._spent = np.zeros(1)  # (B,) cost of the episode before the present stage
         self._observations: NDArray[Any] | None = None
         self._foresight: Foresight | None = None
 
     def begin_stage(self, spent: FloatArray, episode_step: NDArray[np.int64]) -> None:
         self.weight = self.dial.weights(spent, episode_step)
+        self._spent = spent
         self._foresight = None
 
     def end_episodes(self, costs: FloatArray) -> None:
@@ -120,6 +131,19 @@ class BoundLookAhead(BoundFeature):
             self._observations = observations.copy()
             self._foresight = self.network.foresee(observations, np.broadcast_to(self.weight, (len(observations),)))
         return self._foresight
+
+    def foresight(self) -> StageForesight | None:
+        """Return what the networks foresee at the present decision, in one world."""
+        if self._foresight is None:
+            return None
+        weight, unit = float(self.weight[0]), float(self._unit(self.weight)[0])
+        return StageForesight(
+            np.stack([self._foresight.returns[0], -self._foresight.costs[0]], axis=1),
+            np.array([unit, unit / weight]),
+            weight,
+            float(self._spent[0]),
+            latched=self.dial.cost_budget is not None and weight >= self.dial.high * (1 - 1e-9),
+        )
 
     def target(self, feedback: FloatArray, observations: Any) -> FloatArray:
         """Add the value of the observations (n, ...) after a stage to its feedback (n, 2), in the units of psi."""

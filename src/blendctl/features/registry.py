@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from blendctl.controllers.base import Controller
+from blendctl.controllers.zoo import find_lookahead
 from blendctl.errors import InputError, did_you_mean
 from blendctl.features.base import BoundFeature, Feature, OneHot, Stack
 from blendctl.features.lookahead import LookAhead
@@ -22,19 +23,28 @@ FEATURES: dict[str, type[Any]] = {
 }
 
 
-def default_feature(controllers: Sequence[object]) -> Feature:
+OBJECTIVES = ("reward", "-cost")  # that look-ahead networks estimate
+
+
+def default_feature(controllers: Sequence[Any], *, objectives: Sequence[str] = OBJECTIVES) -> Feature:
+    """Return look-ahead if there are networks for these controllers in this order, else `next_step_feature`."""
+    network = find_lookahead(controllers) if tuple(objectives) == OBJECTIVES else None
+    return next_step_feature(controllers) if network is None else LookAhead(network)
+
+
+def next_step_feature(controllers: Sequence[object]) -> Feature:
     """Return the paper's predictions if every controller has context networks, else the online model."""
     return Predictions() if all(can_predict(c) for c in controllers) else Stack(OneHot(), OnlineLinear())
 
 
-def as_feature(declared: Any, controllers: Sequence[object]) -> Feature:
-    """Return the declared feature: None (the default), a name, a feature, or a list of these to stack.
+def as_feature(declared: Any, controllers: Sequence[Any], *, objectives: Sequence[str] = OBJECTIVES) -> Feature:
+    """Return the declared feature: None (`default_feature`), a name, a feature, or a list of these to stack.
 
     >>> as_feature("one-hot", [])
     OneHot()
     """
     if declared is None:
-        return default_feature(controllers)
+        return default_feature(controllers, objectives=objectives)
     if isinstance(declared, str):
         if declared not in FEATURES:
             raise InputError(f'there is no feature "{declared}"; {did_you_mean(declared, FEATURES)}')
@@ -56,21 +66,42 @@ def as_feature(declared: Any, controllers: Sequence[object]) -> Feature:
     )
 
 
-def bind_feature(
+def choose_feature(
     declared: Any,
     controllers: Sequence[Controller],
     *,
-    objectives: int,
+    objectives: Sequence[str] = OBJECTIVES,
     prefer: float | None = None,
     cost_budget: float | None = None,
-) -> BoundFeature:
-    """Return the declared feature, see `as_feature`, bound to its controllers; a dial setting needs look-ahead."""
-    if prefer is not None or cost_budget is not None:
-        feature = LookAhead() if declared is None else as_feature(declared, controllers)
-        if not isinstance(feature, LookAhead):
-            raise InputError(f'prefer and cost_budget need features="lookahead", actually: features={declared!r}')
-        declared = replace(feature, prefer=prefer, cost_budget=cost_budget)
-    bound = as_feature(declared, controllers).bind(controllers, objectives=objectives)
+) -> Feature:
+    """Return the declared feature, see `as_feature`, with the setting of its dial, which needs look-ahead."""
+    dialled = prefer is not None or cost_budget is not None
+    feature = LookAhead() if declared is None and dialled else as_feature(declared, controllers, objectives=objectives)
+    if isinstance(feature, LookAhead) and tuple(objectives) != OBJECTIVES:
+        raise InputError(f"look-ahead needs the objectives {', '.join(OBJECTIVES)}, actually: {', '.join(objectives)}")
+    if not dialled:
+        return feature
+    if not isinstance(feature, LookAhead):
+        raise InputError(f'prefer and cost_budget need features="lookahead", actually: features={declared!r}')
+    return replace(feature, prefer=prefer, cost_budget=cost_budget)
+
+
+def feature_name(feature: Feature) -> str:
+    """Return a feature in words: its name, and the setting of its dial.
+
+    >>> feature_name(Stack(OneHot(), OnlineLinear())), feature_name(LookAhead(cost_budget=25.0))
+    ('one-hot + online', 'lookahead, cost budget 25')
+    """
+    if isinstance(feature, Stack):
+        return " + ".join(feature_name(part) for part in feature.parts)
+    name = next((name for name, kind in FEATURES.items() if type(feature) is kind), type(feature).__name__)
+    return f"{name}, {feature.setting}" if isinstance(feature, LookAhead) else name
+
+
+def bind_feature(declared: Any, controllers: Sequence[Controller], *, objectives: Sequence[str]) -> BoundFeature:
+    """Return the declared feature, see `as_feature`, bound to its controllers."""
+    feature = choose_feature(declared, controllers, objectives=objectives)
+    bound = feature.bind(controllers, objectives=len(objectives))
     if not isinstance(bound, BoundFeature):
         raise InputError(
             f"bind must return a BoundFeature, actually: {type(bound).__name__}; "

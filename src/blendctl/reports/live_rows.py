@@ -68,12 +68,12 @@ class LiveRows:
         }
         numbers = np.full((len(records), arms, 1 + 2 * goals), np.nan)
         for row, record in enumerate(records):
-            decision, scales = record.decision, record.run_info.scales
+            decision, units = record.decision, record.units
             if decision is not None:
                 asked = list(record.asked)
                 numbers[row, asked, 0] = decision.loss
-                numbers[row, asked, 1 : 1 + goals] = decision.estimate * scales
-                numbers[row, asked, 1 + goals :] = decision.ucb * scales
+                numbers[row, asked, 1 : 1 + goals] = decision.estimate * units
+                numbers[row, asked, 1 + goals :] = decision.ucb * units
         for arm in range(arms):
             stages[f"loss_{arm}"] = numbers[:, arm, 0].tolist()
             for goal in range(goals):

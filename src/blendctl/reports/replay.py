@@ -149,8 +149,8 @@ def _pack_stages(stages: StageTable, rows: IntArray, starts: IntArray, packer: P
     packer.add("correct", np.array(correct)[rows], "b")
     packer.add("bound", stages.floats("loss_bound")[rows], "f", bits=BITS)
     loss = stages.by_arm("loss")[rows]
-    estimate = (stages.by_arm_and_objective("estimate") * stages.scales)[rows]
-    ucb = (stages.by_arm_and_objective("ucb") * stages.scales)[rows]
+    estimate = (stages.by_arm_and_objective("estimate") * stages.units)[rows]
+    ucb = (stages.by_arm_and_objective("ucb") * stages.units)[rows]
     for arm in range(len(stages.names)):
         packer.add(f"loss_{arm}", loss[:, arm], "f", bits=BITS)
         for goal in range(len(stages.objectives)):

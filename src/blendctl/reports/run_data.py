@@ -64,6 +64,14 @@ class StageTable:
         rows = [[self.floats(f"{name}_{arm}_{word}") for word in words] for arm in self.header["columns"]]
         return np.moveaxis(np.array(rows), 2, 0)
 
+    @property
+    def units(self) -> FloatArray:
+        """Return what one unit of the decisions' numbers is worth, (m,), or (n, 1, m) in a look-ahead run."""
+        if not self.header.get("lookahead"):
+            return self.scales
+        units = np.stack([self.floats(f"unit_{goal}") for goal in self.header["objective_columns"]], axis=1)
+        return np.asarray(units * self.scales)[:, None, :]
+
     def reasons(self, rows: NDArray[np.int64]) -> list[str]:
         """Return the reason of the decision of each given row."""
         part = self.table.take(rows)

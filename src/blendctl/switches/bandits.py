@@ -10,7 +10,7 @@ from blendctl.bandit import BlendingBandit
 from blendctl.bandit.rules import Rule
 from blendctl.blender.arguments import bandit_options
 from blendctl.blender.bandit_switch import BanditSwitch
-from blendctl.features import Feature, Scaled, bind_feature
+from blendctl.features import Feature, Scaled, bind_feature, next_step_feature
 from blendctl.features.predictions import Predictions
 from blendctl.switches.base import RolloutContext
 from blendctl.switches.requirements import expect_context_networks
@@ -29,9 +29,11 @@ def pooled_bandit(
 ) -> BanditSwitch:
     """Make a switch that decides by a bandit over (reward, -cost).
 
-    hold, previous and frozen: as of `BanditSwitch`. scales: unit of each objective, summed over a stage.
+    features: by default the next step, as in the paper. hold, previous and frozen: as of `BanditSwitch`. scales: unit
+    of each objective, summed over a stage.
     """
-    bound = bind_feature(features, context.controllers, objectives=2)
+    declared = next_step_feature(context.controllers) if features is None else features
+    bound = bind_feature(declared, context.controllers, objectives=["reward", "-cost"])
     options = bandit_options(bound, {"rule": rule, "scales": scales, "noise": noise})
     bandit = BlendingBandit(bound.size, seed=context.seed, **options)
     return BanditSwitch(

@@ -72,10 +72,16 @@ def zoo_card(name: str | Path) -> tuple[dict[str, Any], str]:
 
 
 def find_lookahead(controllers: Sequence[Controller]) -> LookAheadNetwork | None:
-    """Return the look-ahead networks of the zoo for these controllers in this order, or None."""
+    """Return the look-ahead networks for these controllers in this order, or None; digests decide.
+
+    The networks may be in the directory of a controller's file (`lookahead.safetensors` or
+    `NAME.lookahead.safetensors`) or in the zoo.
+    """
     digests = tuple(controller_digest(controller) for controller in controllers)
-    for name in lookahead_names():
-        path = ZOO / f"{name}{LOOKAHEAD_SUFFIX}"
+    homes = dict.fromkeys(path.parent for c in controllers if isinstance(path := getattr(c, "path", None), Path))
+    beside = (path for home in homes for path in sorted(home.glob("*lookahead.safetensors")))
+    shipped = (ZOO / f"{name}{LOOKAHEAD_SUFFIX}" for name in lookahead_names())
+    for path in dict.fromkeys((*beside, *shipped)):
         if _digests(path, path.stat().st_mtime_ns) == digests:
             return read_lookahead(path)
     return None
