@@ -28,7 +28,7 @@ def driven(tmp_path_factory):
     def watched(observation):
         action = act(observation)
         if blender.choice.step == blender.step:
-            foreseen[blender.choice.stage] = network.row(observation, float(blender.feature.weight[0]))
+            foreseen[blender.choice.stage] = network.row(observation, blender.choice.foresight.weight)
         return action
 
     blender.act = watched
