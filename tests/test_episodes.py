@@ -113,7 +113,7 @@ def test_a_controller_that_does_not_fit_or_returns_nan_is_refused(zoo):
 @pytest.mark.parametrize("name", sorted(set(METHODS) - {"offline", "ceiling"}))
 def test_every_method_drives_and_repeats_itself(zoo, name):
     method = METHODS[name]
-    setting = method.settings[-1]
+    setting = method.settings[-1] | ({"horizon": 8} if method.heavy else {})
     once, again = (
         driven(zoo, lambda context: method.make(context, setting, {}), worlds=2, judge_every=10) for _ in range(2)
     )

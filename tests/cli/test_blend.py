@@ -92,6 +92,17 @@ def test_networks_of_other_controllers_are_refused_by_their_digests(capsys):
         assert err.count("\n") == 1
 
 
+def test_a_simulated_blend_drives_and_simulates_no_controller_alone(tmp_path, capsys):
+    where = ("--steps", 22, "--episodes", 1, "--seed", 0, "--no-counterfactual", "--out", tmp_path)
+    code, _, _ = call(capsys, "blend", "PointGoal1", "--lookahead", "simulated", "--prefer", 0.7, *where)
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert code == 0
+    assert summary["options"]["features"]["kind"] == "SimulatedLookAhead"
+    table = pyarrow.dataset.dataset(tmp_path / "record").to_table()
+    assert table["steps"].to_pylist() == [5, 5, 5, 5, 2]
+    assert set(summary["alone"]) == set(summary["names"])
+
+
 def test_lookahead_needs_networks_of_these_controllers(capsys):
     pair = ("PointGoal1/cpo", "PointGoal1/trpo")
     code, _, err = call(capsys, "blend", "PointGoal1", "--controllers", *pair, "--lookahead", "--episodes", 1)

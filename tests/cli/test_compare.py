@@ -23,8 +23,10 @@ def folder(tmp_path_factory):
     where = tmp_path_factory.mktemp("compare") / "out"
     with pytest.raises(SystemExit) as stopped:
         main(
-            ["compare", "PointGoal1", "--methods", "paper", "random", "simplex", "ceiling", *SHORT, "--seed", "3",
-             "--set", "ceiling.horizon=4", "--set", "ceiling.samples=1", "--out", str(where)]
+            ["compare", "PointGoal1", "--methods", "paper", "random", "simplex", "ceiling", "simulated", *SHORT,
+             "--seed", "3",
+             "--set", "ceiling.horizon=4", "--set", "ceiling.samples=1",
+             "--set", "simulated.horizon=6", "--set", "simulated.samples=2", "--out", str(where)]
         )  # fmt: skip
     assert stopped.value.code == 0
     return where
@@ -32,7 +34,7 @@ def folder(tmp_path_factory):
 
 def test_compare_writes_table_figure_and_standings(folder):
     scores = json.loads((folder / "compare.json").read_text())
-    assert set(scores["methods"]) == {"performant", "safe", "paper", "random", "simplex", "ceiling"}
+    assert set(scores["methods"]) == {"performant", "safe", "paper", "random", "simplex", "ceiling", "simulated"}
     for method in scores["methods"].values():
         assert {"return_mean", "return_ci95", "cost_mean", "cost_ci95", "corner_score"} <= set(method)
     table = pq.read_table(folder / "compare.parquet").to_pylist()
@@ -109,6 +111,7 @@ def test_unsupported_methods_are_left_out_or_rejected(tmp_path, capsys):
     assert "simplex needs a performant controller with a cost critic" in err
     assert not (tmp_path / "a").exists()
     small = ["--set", "offline.episodes=9", "--set", "offline.every=2", "--set", "ceiling.horizon=2"]
+    small += ["--set", "simulated.horizon=2"]
     code, out, err = call(capsys, "compare", "PointGoal1", *words, *small)
     assert code == 0
     for name in ("horizon", "predicted", "simplex"):

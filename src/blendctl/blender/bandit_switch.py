@@ -78,7 +78,7 @@ class BanditSwitch(Switch):
             self.features.end_episodes((batch.input.spent + batch.cost)[batch.ended])
         if self._held or self.frozen:
             return
-        psi, total = self.psi[self._rows, self.arm], self._total
+        psi, total = self.features.learned_from(self.psi[self._rows, self.arm]), self._total
         if self.features.bootstraps:
             # Where an episode ended, what would have followed is unknown; a row of zeros changes no learner.
             known = ~batch.ended[:, None]

@@ -195,6 +195,8 @@ class Blender:
             proposals = drivers.propose(observation, self.step)
             events = drivers.take_events() if drivers.events else []
             psi, asked = chooser.context(observation, proposals)
+            if self.feature.events:
+                events += self.feature.take_events()
         else:
             proposals = [None] * len(self.names)
             events = [*drivers.take_events(), "the observation is NaN or infinite"]

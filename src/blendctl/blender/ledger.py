@@ -205,7 +205,7 @@ class Ledger:
             return False
         if choice.features is None or feedback is None or not entry.complete:
             return False
-        row = choice.features[choice.arm]
+        row = self.feature.learned_from(choice.features[choice.arm])
         if not finite_vector(row):
             return False
         try:

@@ -87,6 +87,7 @@ def _one(
     signals = [name for name in blender.objectives.signals if name not in ("reward", "cost")]
     discrete = isinstance(getattr(world, "action_space", None), gymnasium.spaces.Discrete)
     try:
+        blender.feature.attach(world)
         for episode in range(episodes):
             observation, _ = world.reset(seed=None if seed is None else seed + episode)
             ended = False
@@ -157,6 +158,7 @@ def _many(
             )
         if counterfactual:
             blender.expect_single_steps()
+        blender.features.attach(env)
         for batch in rollout(
             env,
             blender,

@@ -52,8 +52,8 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html")
     "[lookahead if there are look-ahead networks for the controllers, else predictions if all have context networks]",
 )  # fmt: skip
 @click.option(
-    "--lookahead", is_flag=False, flag_value="learned", metavar="[learned|FILE]",
-    help="Look ahead by trained networks: those of the zoo, or a file of train-lookahead.",
+    "--lookahead", is_flag=False, flag_value="learned", metavar="[learned|simulated|FILE]",
+    help="Look ahead by trained networks, of the zoo or of a file of train-lookahead, or by simulation of the world.",
 )  # fmt: skip
 @click.option("--cost-budget", type=click.FloatRange(0), help="Cost that an episode may have; sets the dial.")
 @click.option("--prefer", type=click.FloatRange(0, 1), help="Dial of look-ahead: 0 safest, 1 most performant.  [0.5]")
@@ -103,6 +103,7 @@ def blend(
     from blendctl.controllers.card import versions
     from blendctl.controllers.resolve import display_name, open_controller
     from blendctl.directory_lock import DirectoryLock
+    from blendctl.features import SimulatedLookAhead
 
     specs = controllers or _zoo_pair(world)
     drivers = [open_controller(spec, world=world) for spec in specs]
@@ -147,6 +148,8 @@ def blend(
         if alone:
             summary["alone"] = {}
             fixed = {name: value for name, value in settings.items() if name not in ("rule", "bandit")}
+            if isinstance(settings["features"], SimulatedLookAhead):  # nothing to simulate for a fixed choice
+                fixed |= {"features": "one-hot", "hold": blender.hold}
             for arm, name in enumerate(arm_names):
                 driver = Blender(drivers, arm_names, rule=Fixed(arm=arm), seed=seed, **fixed | {"frozen": True})
                 summary["alone"][name] = _with_budget(session.drive(driver, title=f"{name} alone"), budget)
@@ -233,15 +236,18 @@ def _plain(value: Any) -> Any:
 
 def _lookahead_settings(options: dict[str, Any], steps: int | None) -> dict[str, Any]:
     """Return the features and the dial of a look-ahead blend, if one was asked for."""
-    from blendctl.features import LookAhead
+    from blendctl.features import LookAhead, SimulatedLookAhead
 
     lookahead, dial = options["lookahead"], {name: options[name] for name in ("cost_budget", "prefer")}
     if lookahead is None and all(value is None for value in dial.values()):
         return {}
     if options["features"] not in (None, "lookahead"):
         raise InputError(f"--lookahead, --cost-budget and --prefer do not go with --features {options['features']}")
+    episode: dict[str, Any] = {} if steps is None else {"episode_steps": steps}
+    if lookahead == "simulated":
+        return {"features": SimulatedLookAhead(**dial, **episode)}
     network = None if lookahead in (None, "learned") else Path(lookahead)
-    return {"features": LookAhead(network, **dial, **({} if steps is None else {"episode_steps": steps}))}
+    return {"features": LookAhead(network, **dial, **episode)}
 
 
 def _with_budget(summary: dict[str, Any], budget: float | None) -> dict[str, Any]:

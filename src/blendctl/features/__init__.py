@@ -23,6 +23,7 @@ from blendctl.features.registry import (
     feature_name,
     next_step_feature,
 )
+from blendctl.features.simulated import SimulatedLookAhead
 
 __all__ = [
     "Feature",
@@ -30,6 +31,7 @@ __all__ = [
     "LookAheadInfo",
     "StageForesight",
     "LookAhead",
+    "SimulatedLookAhead",
     "Dial",
     "DialPoint",
     "Predictions",

@@ -53,6 +53,8 @@ class BoundFeature(Protocol):
     hold: int = 1  # control steps per decision, unless the user chooses
     discount: float = 1.0  # of the feedback within a stage, per control step
     warning: str | None = None  # what the user should know before it drives
+    error_entries: int = 0  # last entries of psi, standard errors: they widen intervals, the learner sees 0 instead
+    events: Sequence[str] = ()  # what happened since `take_events`
     prior: FloatArray | None = None  # (size, objectives) coefficients that the learner starts from; None: 0
     lookahead: LookAheadInfo | None = None  # of a feature whose estimates are values to go; it has `foresight`
 
@@ -66,6 +68,22 @@ class BoundFeature(Protocol):
             return np.asarray(self(observations, actions, arm), np.float64)
         pairs = zip(observations, actions, strict=True)
         return np.array([self(observation, action, arm) for observation, action in pairs], np.float64)
+
+    def attach(self, env: Any) -> None:
+        """Take notice of the environment that will be driven."""
+        return
+
+    def take_events(self) -> list[str]:
+        """Return what happened since the last call, and forget it."""
+        events, self.events = list(self.events), []
+        return events
+
+    def learned_from(self, psi: FloatArray) -> FloatArray:
+        """Return psi (..., size) as the learner is updated with it: without standard errors."""
+        if self.error_entries:
+            psi = psi.copy()
+            psi[..., -self.error_entries :] = 0.0
+        return psi
 
     def begin_stage(self, spent: FloatArray, episode_step: NDArray[np.int64]) -> None:
         """Prepare a decision in B worlds: cost spent (B,) and control steps (B,) of their episodes so far."""

@@ -13,16 +13,18 @@ from blendctl.features.base import BoundFeature, Feature, OneHot, Stack
 from blendctl.features.lookahead import LookAhead
 from blendctl.features.online import OnlineLinear
 from blendctl.features.predictions import Critics, Predictions, can_predict
+from blendctl.features.simulated import SimulatedLookAhead
 
 FEATURES: dict[str, type[Any]] = {
     "lookahead": LookAhead,
+    "simulated": SimulatedLookAhead,
     "predictions": Predictions,
     "critics": Critics,
     "online": OnlineLinear,
     "one-hot": OneHot,
 }
 
-
+LOOKING_AHEAD = LookAhead, SimulatedLookAhead  # the features that have a dial
 OBJECTIVES = ("reward", "-cost")  # that look-ahead networks estimate
 
 
@@ -77,12 +79,14 @@ def choose_feature(
     """Return the declared feature, see `as_feature`, with the setting of its dial, which needs look-ahead."""
     dialled = prefer is not None or cost_budget is not None
     feature = LookAhead() if declared is None and dialled else as_feature(declared, controllers, objectives=objectives)
-    if isinstance(feature, LookAhead) and tuple(objectives) != OBJECTIVES:
+    if isinstance(feature, LOOKING_AHEAD) and tuple(objectives) != OBJECTIVES:
         raise InputError(f"look-ahead needs the objectives {', '.join(OBJECTIVES)}, actually: {', '.join(objectives)}")
     if not dialled:
         return feature
-    if not isinstance(feature, LookAhead):
-        raise InputError(f'prefer and cost_budget need features="lookahead", actually: features={declared!r}')
+    if not isinstance(feature, LOOKING_AHEAD):
+        raise InputError(
+            f'prefer and cost_budget need features="lookahead" or "simulated", actually: features={declared!r}'
+        )
     return replace(feature, prefer=prefer, cost_budget=cost_budget)
 
 
@@ -95,7 +99,7 @@ def feature_name(feature: Feature) -> str:
     if isinstance(feature, Stack):
         return " + ".join(feature_name(part) for part in feature.parts)
     name = next((name for name, kind in FEATURES.items() if type(feature) is kind), type(feature).__name__)
-    return f"{name}, {feature.setting}" if isinstance(feature, LookAhead) else name
+    return f"{name}, {feature.setting}" if isinstance(feature, LOOKING_AHEAD) else name
 
 
 def bind_feature(declared: Any, controllers: Sequence[Controller], *, objectives: Sequence[str]) -> BoundFeature:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from blendctl.bandit.rules import Linear
 from blendctl.errors import InputError, did_you_mean
-from blendctl.features import LookAhead
+from blendctl.features import LookAhead, SimulatedLookAhead
 from blendctl.switches.bandits import long_context, pooled_bandit
 from blendctl.switches.base import RolloutContext, Switch
 from blendctl.switches.epsilon_greedy import EpsilonGreedy
@@ -154,6 +154,18 @@ _ALL = (
         needs="lookahead",
     ),
     Method(
+        "simulated",
+        "rolls every controller out from a copy of the state",
+        lambda context, p, _: _simulated(context, p),
+        {
+            "prefer": Parameter((0.5,), "setting of the dial: 0 safest, 1 most performant", most=1.0),
+            "horizon": Parameter((SimulatedLookAhead.horizon,), "control steps to look ahead", least=1),
+            "samples": Parameter((SimulatedLookAhead.samples,), "futures per controller at most", least=1),
+            "hold": Parameter((SimulatedLookAhead.hold,), "control steps per decision", least=1),
+        },
+        heavy=True,
+    ),
+    Method(
         "predicted",
         "least loss as predicted by the context networks, no learning",
         lambda context, p, _: LeastLoss(
@@ -244,6 +256,11 @@ def _horizon(context: RolloutContext, p: Mapping[str, Any]) -> Switch:
         hold=hold,
         scales=(reward_unit * hold, cost_unit * hold),
     )
+
+
+def _simulated(context: RolloutContext, p: Mapping[str, Any]) -> Switch:
+    feature = SimulatedLookAhead(context.worlds, threads=context.worlds.threads, seed=context.seed, **p)
+    return pooled_bandit(context, features=feature)
 
 
 def find_method(name: str) -> Method:

@@ -1,0 +1,240 @@
+"""Simulators of the futures: the worlds of blendctl, copies of an environment, or a second one set to the state."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import wrappers
+from gymnasium.spaces import Box
+from gymnasium.vector import VectorEnv
+from numpy.typing import NDArray
+
+from blendctl.envs import SingleWorld, VectorWorld
+from blendctl.envs.batch import WorldBatch
+from blendctl.envs.mersenne import seed_generator
+from blendctl.envs.world_state import RUNNING, WorldState, copy_worlds
+from blendctl.errors import InputError
+from blendctl.features.futures import BoolArray, Branches, FloatArray, IndexArray, Simulator
+
+CostFunction = Callable[[Any, Any, dict[str, Any]], float]  # (observation, action, info) -> cost
+SetState = Callable[[Any, Any], None]  # (environment, observation)
+
+CHECKED_STEPS = 20
+_TRANSPARENT = (wrappers.OrderEnforcing, wrappers.PassiveEnvChecker, wrappers.RecordEpisodeStatistics)
+
+
+def as_simulator(env: Any, *, set_state: SetState | None, cost: CostFunction | None, threads: int | None) -> Simulator:
+    """Return the simulator that an environment is: its own copies, or with `set_state` a second instance."""
+    if set_state is not None:
+        return SecondEnvironment(env, set_state, cost=cost)
+    world = _own_world(env)
+    if world is not None and cost is None:
+        return OwnWorlds(world.batch, threads=threads)
+    return CopiedEnvironment(env, cost=cost)
+
+
+def same_environment(one: Any, other: Any) -> bool:
+    """Return whether two environments, wrapped or not, are the same."""
+    return getattr(one, "unwrapped", one) is getattr(other, "unwrapped", other)
+
+
+def _own_world(env: Any) -> SingleWorld | VectorWorld | None:
+    """Return the world of blendctl below wrappers that change nothing, None if there is none."""
+    layer = env
+    while isinstance(layer, gymnasium.Wrapper):
+        if not isinstance(layer, _TRANSPARENT) and not getattr(layer, "only_watches", False):
+            return None
+        layer = layer.env
+    return layer if isinstance(layer, SingleWorld | VectorWorld) else None
+
+
+class OwnWorlds(Simulator):
+    """Futures of the worlds of blendctl: all of them are rows of one batch, on all cores."""
+
+    def __init__(self, source: WorldBatch, *, threads: int | None = None) -> None:
+        self.source, self.threads = source, threads
+        self._batch: WorldBatch | None = None
+
+    def present(self, rows: IndexArray) -> WorldState:
+        """Return copies of the worlds as they are."""
+        self.source.expect_reset()
+        return copy_worlds(self.source.worlds, rows)
+
+    def open(self, observations: FloatArray, rows: IndexArray, seeds: NDArray[np.int64]) -> Branches:
+        worlds = self.present(rows)
+        return _WorldBranches(self, worlds, seeds)
+
+    def batch(self, rows: int) -> WorldBatch:
+        """Return a batch that steps so many worlds."""
+        if self._batch is None or self._batch.num_envs < rows:
+            steps = self.source.compiled_task.max_steps
+            self._batch = WorldBatch(self.source.task, rows, threads=self.threads, max_steps=steps)
+        return self._batch
+
+
+class _WorldBranches(Branches):
+    def __init__(self, owner: OwnWorlds, worlds: WorldState, seeds: NDArray[np.int64] | None = None) -> None:
+        self.owner, self.worlds, self._batch = owner, worlds, owner.batch(len(worlds.phase))
+        if seeds is not None:
+            for row, seed in enumerate(seeds):
+                seed_generator(worlds.key[row], worlds.pos[row], int(seed))
+
+    @property
+    def observations(self) -> FloatArray:
+        return self.worlds.obs
+
+    @property
+    def running(self) -> BoolArray:
+        return np.asarray(self.worlds.phase == RUNNING)
+
+    def step(self, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        running, rows = self.running, len(actions)
+        out = self._batch.step(np.ascontiguousarray(actions), worlds=self.worlds)
+        return running * out.reward[:rows], running * out.cost[:rows]
+
+    def branch(self, index: IndexArray) -> Branches:
+        return _WorldBranches(self.owner, copy_worlds(self.worlds, index))
+
+
+class _EnvBranches(Branches):
+    """Environments that are stepped one after another."""
+
+    def __init__(
+        self, envs: list[Any], observations: FloatArray, running: BoolArray, cost: CostFunction | None
+    ) -> None:
+        self.envs, self.cost = envs, cost
+        self._observations, self._running = observations, running
+
+    @property
+    def observations(self) -> FloatArray:
+        return self._observations
+
+    @property
+    def running(self) -> BoolArray:
+        return self._running
+
+    def step(self, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        reward, cost = np.zeros(len(actions)), np.zeros(len(actions))
+        following, running = self._observations.copy(), self._running.copy()
+        for row in np.flatnonzero(running):
+            following[row], reward[row], cost[row], running[row] = step_env(self.envs[row], actions[row], self.cost)
+        self._observations, self._running = following, running
+        return reward, cost
+
+    def branch(self, index: IndexArray) -> Branches:
+        envs = [copy.deepcopy(self.envs[i]) for i in index]
+        return _EnvBranches(envs, self._observations[index], self._running[index], cost=self.cost)
+
+
+def step_env(env: Any, action: FloatArray, cost: CostFunction | None) -> tuple[Any, float, float, bool]:
+    """Step an environment; return observation, reward, cost, and whether its episode goes on."""
+    discrete = isinstance(env.action_space, gymnasium.spaces.Discrete)
+    applied: Any = int(action.item()) if discrete else action.astype(env.action_space.dtype)
+    observation, reward, terminated, truncated, info = env.step(applied)
+    spent = info.get("cost", 0.0) if cost is None else cost(observation, applied, info)
+    return observation, float(reward), float(spent), not (terminated or truncated)
+
+
+class CopiedEnvironment(Simulator):
+    """Deep copies of the very environment; each draws its future from a new seed. Copying is checked beforehand."""
+
+    def __init__(self, env: Any, *, cost: CostFunction | None) -> None:
+        if isinstance(env, VectorEnv) or not isinstance(env, gymnasium.Env):
+            raise InputError(
+                "simulated look-ahead copies a Gymnasium environment or worlds of blendctl, actually: "
+                f"{type(env).__name__}; for anything else pass a model: a function "
+                "model(observation, controllers, horizon, rng) that returns returns and costs"
+            )
+        self.env, self.cost = env, cost
+        _check_copies(env, cost)
+
+    def open(self, observations: FloatArray, rows: IndexArray, seeds: NDArray[np.int64]) -> Branches:
+        envs = [copy.deepcopy(self.env) for _ in rows]
+        for env, seed in zip(envs, seeds, strict=True):
+            env.unwrapped.np_random = np.random.default_rng(seed)
+        return _EnvBranches(envs, observations[rows], np.ones(len(rows), np.bool_), cost=self.cost)
+
+
+class SecondEnvironment(Simulator):
+    """Copies of a second environment, which `set_state(environment, observation)` sets to the present state."""
+
+    def __init__(self, env: Any, set_state: SetState, *, cost: CostFunction | None) -> None:
+        if not isinstance(env, gymnasium.Env) or not callable(set_state):
+            raise InputError(
+                "a second environment needs a Gymnasium environment and set_state(environment, observation), actually: "
+                f"{env!r} and {set_state!r}"
+            )
+        self.env, self.set_state, self.cost = env, set_state, cost
+        _check_set_state(self)
+
+    def open(self, observations: FloatArray, rows: IndexArray, seeds: NDArray[np.int64]) -> Branches:
+        envs = [self._set(observations[row], int(seed)) for row, seed in zip(rows, seeds, strict=True)]
+        return _EnvBranches(envs, observations[rows], np.ones(len(rows), np.bool_), cost=self.cost)
+
+    def _set(self, observation: Any, seed: int) -> Any:
+        self.env.reset(seed=seed)
+        env = copy.deepcopy(self.env)
+        self.set_state(env, observation)
+        return env
+
+
+def action_limits(env: Any) -> tuple[Any, Any] | None:
+    """Return the limits of an environment's actions, None if it has none."""
+    space = getattr(env, "single_action_space", None) or getattr(env, "action_space", None)
+    return (space.low, space.high) if isinstance(space, Box) else None
+
+
+def _check_copies(env: Any, cost: CostFunction | None) -> None:
+    """Step an environment and its copy with the same actions; raise InputError where they part."""
+    try:
+        one = copy.deepcopy(env)
+    except Exception as error:
+        raise InputError(
+            f"the environment cannot be copied ({type(error).__name__}: {error}); pass a second one with set_state=, "
+            "or a model(observation, controllers, horizon, rng)"
+        ) from error
+    _drive_apart(one, lambda observation: copy.deepcopy(one), cost, "a copy of the environment is not exact", 1e-9)
+
+
+def _check_set_state(simulator: SecondEnvironment) -> None:
+    """Step an environment and one that was set to its state with the same actions; raise InputError where they part."""
+    one = copy.deepcopy(simulator.env)
+
+    def other(observation: Any) -> Any:
+        made = simulator._set(observation, 0)
+        made.unwrapped.np_random = copy.deepcopy(one.unwrapped.np_random)
+        return made
+
+    problem = "set_state does not restore the state of an observation"
+    _drive_apart(one, other, simulator.cost, problem, 1e-3)  # observations are rounded, and differences grow
+
+
+def _drive_apart(
+    one: Any, other_at: Callable[[Any], Any], cost: CostFunction | None, problem: str, tolerance: float
+) -> None:
+    """Compare an environment after some steps with the result of `other_at`, step by step."""
+    observation, _ = one.reset(seed=0)
+    one.action_space.seed(0)
+    actions = [np.asarray(one.action_space.sample()) for _ in range(2 * CHECKED_STEPS)]
+    for action in actions[: CHECKED_STEPS // 2]:
+        observation, _, _, running = step_env(one, action, cost)
+        if not running:
+            observation, _ = one.reset(seed=0)
+    other = other_at(observation)
+    if other.unwrapped is one.unwrapped:
+        raise InputError(f"{problem}: it is the same object")
+    for number, action in enumerate(actions[CHECKED_STEPS:], start=1):
+        mine, its = step_env(one, action, cost), step_env(other, action, cost)
+        for name, a, b in zip(("observation", "reward", "cost", "running"), mine, its, strict=True):
+            if not np.allclose(np.asarray(a, np.float64), np.asarray(b, np.float64), rtol=tolerance, atol=tolerance):
+                raise InputError(
+                    f"{problem}: in step {number} of the same actions the {name} is {np.asarray(b).tolist()}, expected "
+                    f"{np.asarray(a).tolist()}. Use another simulator: a second environment with set_state=, or a "
+                    "model(observation, controllers, horizon, rng)"
+                )
+        if not mine[3]:
+            return
