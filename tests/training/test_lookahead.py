@@ -21,13 +21,15 @@ from blendctl.training.lookahead_evaluation import FixedWeightSwitch, measure_di
 from blendctl.training.lookahead_learner import LookAheadLearner
 
 SMALL = LookAheadConfig(
-    steps=80_000,
+    steps=60_000,
     discount=0.5,
     weight_low=0.125,
     weight_high=2.0,
     hidden=(32,),
     minibatch=128,
-    reuse=60.0,
+    follow=1,
+    reuse=10.0,
+    final_reuse=50.0,
     lr=5e-3,
     random_share=0.5,
     target_rate=0.05,
@@ -70,7 +72,7 @@ def test_the_card_has_accuracies_and_what_repeats_the_run(trained):
 
 
 def test_it_learns_without_branches(tmp_path):
-    config = replace(SMALL, steps=50_000)
+    config = replace(SMALL, steps=40_000)
     network = train_lookahead(drivers(), corridor(branching=False), config=config, out=tmp_path)
     assert network.card["branches"] is False
     assert network.card["r2_difference"] is None
@@ -85,34 +87,52 @@ def test_every_branch_is_labelled_as_if_its_controller_drove():
     for arms in (np.zeros(4, np.intp), np.ones(4, np.intp), np.array([0, 1, 0, 1])):
         worlds = VectorWorld("PointGoal1", 4, threads=1, autoreset_mode=AutoresetMode.SAME_STEP)
         encode = world_encodings("PointGoal1").context
-        collector = OptionCollector(worlds, pair, encode=encode, hold=5, discount=0.99, seed=0)
+        collector = OptionCollector(worlds, pair, encode=encode, hold=5, follow=2, discount=0.99, seed=0)
         first, ended = collector.collect(arms)
         second, _ = collector.collect(arms)
         worlds.close()
         assert not ended.any()
-        assert np.array_equal(second.inputs, first.following[np.arange(4), arms])
+        assert np.array_equal(second.inputs, first.far[np.arange(4), arms])
         firsts.append(first)
     for other in firsts[1:]:  # the labels do not depend on the branch that continues
         for name, array in vars(firsts[0]).items():
             assert np.array_equal(array, getattr(other, name)), name
     assert firsts[0].labelled.all()
-    assert firsts[0].carry == pytest.approx(0.99**5)
+    assert firsts[0].near_carry == pytest.approx(0.99**5)
+    assert firsts[0].far_carry == pytest.approx(0.99**15)
+
+
+def test_the_networks_choose_after_the_first_option():
+    collector = OptionCollector(
+        corridor(worlds=3), drivers(), encode=np.float32, hold=4, follow=1, discount=0.5, seed=0
+    )
+    asked = []
+
+    def choose(inputs):
+        asked.append(inputs)
+        return np.array([1, 1, 0])
+
+    decisions, _ = collector.collect(np.zeros(3, np.intp), choose)
+    assert np.array_equal(asked[0], decisions.near[:, 0])
+    assert np.array_equal(asked[1], decisions.near[:, 1])
+    later = (decisions.far_sums - decisions.near_sums)[..., 0] / decisions.near_carry  # return of the second option
+    slow, fast = later[:2, 0], later[2, 0]
+    assert later[:2, 1] == pytest.approx(slow, rel=1e-4)  # the same controller follows in both branches
+    assert slow[0] < 0.5 * fast
 
 
 @pytest.mark.parametrize("branching", [True, False])
 def test_an_option_ends_with_its_episode(branching):
     worlds = corridor(branching=branching, worlds=3)
-    collector = OptionCollector(
-        worlds, drivers(), encode=lambda rows: rows.astype(np.float32), hold=8, discount=0.5, seed=0
-    )
+    collector = OptionCollector(worlds, drivers(), encode=np.float32, hold=8, follow=0, discount=0.5, seed=0)
     arms = np.array([0, 1, 0])
     outcomes = [collector.collect(arms) for _ in range(7)]
     assert [bool(ended.all()) for _, ended in outcomes] == [False] * 6 + [True]
     last = outcomes[-1][0]  # two steps of the episode are left
     rows = np.arange(3)
     rewards = np.where(last.inputs[:, 0] > 0, 0.5, 1.0)
-    assert last.sums[rows, arms, 0] == pytest.approx(1.5 * rewards * [1.0, 0.1, 1.0])
-    assert last.carry[rows, arms] == pytest.approx(0.25)  # the time limit is no termination
+    assert last.near_sums[rows, arms, 0] == pytest.approx(1.5 * rewards * [1.0, 0.1, 1.0])
+    assert last.near_carry[rows, arms] == pytest.approx(0.25)  # the time limit is no termination
     assert last.labelled.sum() == (6 if branching else 3)
     assert collector.totals.finished[0][0] >= 25
     assert 2.5 <= collector.totals.finished[1][0] <= 5
@@ -133,7 +153,7 @@ class Counter:
 def test_controllers_with_memory_are_not_branched():
     counter = Counter()
     collector = OptionCollector(
-        corridor(), [counter, drivers()[0]], encode=lambda rows: rows.astype(np.float32), hold=5, discount=0.5, seed=0
+        corridor(), [counter, drivers()[0]], encode=np.float32, hold=5, follow=0, discount=0.5, seed=0
     )
     assert not collector.branching
     for _ in range(10):
@@ -155,8 +175,9 @@ def stopped(out, *, share, **changes):
         )
 
 
-def test_a_run_resumes_from_the_state_at_which_it_stopped(tmp_path):
-    stopped(tmp_path, share=0.5)
+@pytest.mark.parametrize("share", [0.25, 0.75])  # during the collection, during the final fit
+def test_a_run_resumes_from_the_state_at_which_it_stopped(share, tmp_path):
+    stopped(tmp_path, share=share)
     saved = read_checkpoint(tmp_path)
     learner = LookAheadLearner(2, 2, config=saved.config)
     learner.restore(saved.tensors, updates=saved.updates)
@@ -167,7 +188,7 @@ def test_a_run_resumes_from_the_state_at_which_it_stopped(tmp_path):
     network = train_lookahead(
         drivers(), corridor(), out=tmp_path, resume=True, on_progress=lambda p: shares.append(p.share)
     )
-    assert shares[0] > 0.5
+    assert shares[0] > share
     assert shares[-1] == 1.0
     assert network.card["gradient_steps"] > saved.updates > 0
     assert min(network.card["r2_difference"]) > 0.99

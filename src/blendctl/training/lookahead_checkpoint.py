@@ -139,7 +139,7 @@ def _write(decisions: Decisions, path: Path) -> None:
 def _read(path: Path) -> Decisions:
     try:
         decisions = Decisions(**load_file(str(path)))
-        n, k = decisions.carry.shape
+        n, k = decisions.near_carry.shape
         empty = Decisions.empty(0, k, decisions.inputs.shape[1])
         for name, array in vars(decisions).items():
             expected = getattr(empty, name)

@@ -16,6 +16,7 @@ class LookAheadConfig:
     steps: int = option(2_000_000, "environment steps to collect, all branches included")
     seed: int = option(0, "random seed of layouts, weights, action noise and minibatches")
     hold: int = option(5, "control steps of an option: how long a chosen controller drives")
+    follow: int = option(3, "options that the networks choose after the first, before a branch ends")
     discount: float = option(0.99, "discount factor of rewards and costs, per control step")
     weight_low: float = option(0.02, "lowest cost weight: return that a unit of cost is worth")
     weight_high: float = option(1.0, "highest cost weight")
@@ -26,9 +27,10 @@ class LookAheadConfig:
     # Learning.
     hidden: tuple[int, ...] = option((256, 256), "sizes of the hidden layers of both networks")
     minibatch: int = option(512, "decisions per gradient step")
-    reuse: float = option(12.0, "how often each decision is drawn for a gradient step, on average")
+    reuse: float = option(8.0, "how often each decision is drawn for a gradient step during the collection")
+    final_reuse: float = option(60.0, "how often each decision is drawn when the final networks are fitted to all")
     lr: float = option(1e-3, "initial learning rate; it falls to 3% along a cosine")
-    target_rate: float = option(0.01, "rate of the averaged networks, per gradient step")
+    target_rate: float = option(0.005, "rate of the averaged networks, per gradient step")
     difference_loss: float = option(1.0, "weight of the loss of the differences, relative to that of the levels")
     max_grad: float = option(10.0, "clip gradients to this norm")
     # Execution.
@@ -42,9 +44,9 @@ class LookAheadConfig:
     def __post_init__(self) -> None:
         for name in ("steps", "hold", "worlds", "minibatch", "threads"):
             require(self, name, getattr(self, name) >= 1, "at least 1")
-        for name in ("seed", "dial_episodes", "budget"):
+        for name in ("seed", "follow", "dial_episodes", "budget"):
             require(self, name, getattr(self, name) >= 0, "0 or more")
-        for name in ("lr", "reuse", "difference_loss", "max_grad", "checkpoint_every"):
+        for name in ("lr", "reuse", "final_reuse", "difference_loss", "max_grad", "checkpoint_every"):
             require(self, name, getattr(self, name) > 0, "above 0")
         for name in ("explore", "random_share"):
             require(self, name, 0 <= getattr(self, name) <= 1, "0 to 1")

@@ -24,6 +24,7 @@ Array = NDArray[np.float32]
 FloatArray = NDArray[np.float64]
 ArmArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
+ChooseNext = Callable[[Array], ArmArray]  # encoded observations (n, inputs) -> controllers (n,)
 
 
 def first_layout(seed: int) -> int:
@@ -33,24 +34,35 @@ def first_layout(seed: int) -> int:
 
 @dataclass(frozen=True)
 class Decisions:
-    """The outcomes of n decisions, for each of k controllers; those that were not labelled hold 0."""
+    """The outcomes of n decisions, for each of k controllers; those that were not labelled hold 0.
+
+    A branch begins with the option of one controller; the options after it are chosen by the networks of that time at
+    the cost weight of the episode. "near" is the end of the first option, "far" the end of the branch.
+    """
 
     inputs: Array  # (n, inputs) encoded observation at the decision
-    following: Array  # (n, k, inputs) encoded observation at the end of the option
-    sums: Array  # (n, k, 2) discounted return and cost of the option
-    carry: Array  # (n, k) discount of what follows; 0 where the episode terminated
+    weights: Array  # (n,) cost weight at which the branches were continued; 0 if they ended with the first option
+    near: Array  # (n, k, inputs) encoded observation at the end
+    near_sums: Array  # (n, k, 2) discounted return and cost until then
+    near_carry: Array  # (n, k) discount of what follows; 0 where the episode terminated
+    far: Array  # (n, k, inputs)
+    far_sums: Array  # (n, k, 2)
+    far_carry: Array  # (n, k)
     labelled: BoolArray  # (n, k) whether this controller drove from here
 
     @classmethod
     def empty(cls, n: int, k: int, inputs: int) -> Decisions:
         """Return n decisions of k controllers without labels."""
-        return cls(
-            np.zeros((n, inputs), np.float32),
-            np.zeros((n, k, inputs), np.float32),
-            np.zeros((n, k, 2), np.float32),
-            np.zeros((n, k), np.float32),
-            np.zeros((n, k), np.bool_),
-        )
+        arrays: dict[str, NDArray[Any]] = {
+            "inputs": np.zeros((n, inputs), np.float32),
+            "weights": np.zeros(n, np.float32),
+            "labelled": np.zeros((n, k), np.bool_),
+        }
+        for end in ("near", "far"):
+            arrays[end] = np.zeros((n, k, inputs), np.float32)
+            arrays[f"{end}_sums"] = np.zeros((n, k, 2), np.float32)
+            arrays[f"{end}_carry"] = np.zeros((n, k), np.float32)
+        return cls(**arrays)
 
 
 class DecisionBuffer:
@@ -83,6 +95,7 @@ class OptionCollector:
         *,
         encode: Callable[[FloatArray], Array],
         hold: int,
+        follow: int,
         discount: float,
         seed: int,
     ) -> None:
@@ -94,7 +107,7 @@ class OptionCollector:
             )
         self.environment: Any = environment  # Any: it may have snapshot and restore
         self.controllers, self.encode = controllers, encode
-        self.hold, self.discount = hold, discount
+        self.hold, self.follow, self.discount = hold, follow, discount
         # The memory of a controller cannot be restored, so its branches would not start from the same state.
         stateful = any(isinstance(controller, Stateful) for controller in controllers)
         self.branching = not stateful and all(hasattr(environment, name) for name in ("snapshot", "restore"))
@@ -112,10 +125,15 @@ class OptionCollector:
     @property
     def steps_per_decision(self) -> int:
         """Environment steps of one call of `collect`."""
-        return int(self.environment.num_envs * self.hold * (len(self.controllers) if self.branching else 1))
+        branches = len(self.controllers) if self.branching else 1
+        return int(self.environment.num_envs * self.hold * (1 + self.follow) * branches)
 
-    def collect(self, arms: ArmArray) -> tuple[Decisions, BoolArray]:
-        """Drive one option, label it, and continue with controllers arms (n,); return also whose episode ended (n,)."""
+    def collect(self, arms: ArmArray, choose: ChooseNext | None = None) -> tuple[Decisions, BoolArray]:
+        """Drive a branch of every controller, label it, and continue at the end of those of arms (n,).
+
+        `choose` returns the controllers (n,) of the options that follow the first, from the encoded observations; None
+        lets the first one continue. Return also whose episode ended (n,).
+        """
         n, k = self.environment.num_envs, len(self.controllers)
         inputs = self.encode(self.observations)
         out = Decisions.empty(n, k, inputs.shape[1])
@@ -128,30 +146,34 @@ class OptionCollector:
                 if arm:
                     self.environment.restore(start)
                     self.observations = start_observations
-                ended, sums = self._drive(np.full(n, arm), noise, out)
+                ended, sums = self._drive(np.full(n, arm), noise, out, choose)
                 branches.append((self.environment.snapshot(), self.observations, ended, sums))
             ends, *arrays = zip(*branches, strict=True)
             self.environment.restore([ends[arm][row] for row, arm in enumerate(arms)])
             self.observations, ended, sums = (np.stack(array)[arms, np.arange(n)] for array in arrays)
         else:
-            ended, sums = self._drive(arms, noise, out)
+            ended, sums = self._drive(arms, noise, out, choose)
         self.totals.add(sums[:, 0], sums[:, 1], ended)
         return out, ended
 
-    def _drive(self, arms: ArmArray, noise: int, out: Decisions) -> tuple[BoolArray, FloatArray]:
-        """Drive `hold` steps with controllers arms (n,), and write the outcome to `out`.
+    def _drive(
+        self, first: ArmArray, noise: int, out: Decisions, choose: ChooseNext | None
+    ) -> tuple[BoolArray, FloatArray]:
+        """Drive a branch that begins with controllers first (n,), and write the outcome to `out`.
 
         Return whose episode ended (n,), and the undiscounted return and cost (n, 2) until then.
         """
-        n = len(arms)
-        rows = np.arange(n)
+        n = len(first)
+        rows, arms = np.arange(n), first
         discounted, sums = np.zeros((n, 2)), np.zeros((n, 2))
         running = np.ones(n, np.bool_)  # the episode of the decision has not ended
         terminated_once = np.zeros(n, np.bool_)
         factor = np.ones(n)
         last = self.observations.copy()
         rng = np.random.default_rng(noise)  # equal noise in every branch makes their difference less noisy
-        for _ in range(self.hold):
+        for step in range(self.hold * (1 + self.follow)):
+            if choose is not None and step and step % self.hold == 0:
+                arms = choose(self.encode(self.observations))
             following, reward, terminated, truncated, infos = self.environment.step(self._actions(arms, rng))
             feedback = np.where(running[:, None], np.stack([reward, _costs(infos, n)], axis=1), 0.0)
             sums += feedback
@@ -166,10 +188,13 @@ class OptionCollector:
             running &= ~ended
             if ended.any() and not running.any():
                 self._forget()
-        out.sums[rows, arms] = discounted
-        out.carry[rows, arms] = np.where(terminated_once, 0.0, factor)
-        out.following[rows, arms] = self.encode(last)
-        out.labelled[rows, arms] = True
+            carry = np.where(terminated_once, 0.0, factor)
+            if step + 1 == self.hold:
+                out.near[rows, first] = self.encode(last)
+                out.near_sums[rows, first], out.near_carry[rows, first] = discounted, carry
+        out.far[rows, first] = self.encode(last)
+        out.far_sums[rows, first], out.far_carry[rows, first] = discounted, carry
+        out.labelled[rows, first] = True
         return ~running, sums
 
     def _actions(self, arms: ArmArray, rng: np.random.Generator) -> FloatArray:

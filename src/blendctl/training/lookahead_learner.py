@@ -23,6 +23,8 @@ from blendctl.training.policy import to_dense
 
 FINAL_RATE_FACTOR = 0.03  # the learning rate ends at this share of its start
 SPREAD_RATE = 0.01  # weight of a minibatch in the running spread of the differences
+OWN_SHARE = 0.5  # share of the decisions of a minibatch that are learned at about the weight of their episode
+NEARBY = 0.25  # how far log(weight) may be from that of the episode
 DIFFERENCE_SHARE = 0.1  # unit of the differences, in units of the levels
 
 
@@ -77,8 +79,8 @@ class LookAheadLearner:
 
     def set_units(self, decisions: Decisions) -> None:
         """Set the units of the outputs from the first decisions."""
-        sums = decisions.sums[decisions.labelled]  # (labels, 2)
-        lost = 1.0 - float(decisions.carry[decisions.labelled].mean())  # discount of one option
+        sums = decisions.near_sums[decisions.labelled]  # (labels, 2)
+        lost = 1.0 - float(decisions.near_carry[decisions.labelled].mean())  # discount of one option
         horizon = 1.0 / max(lost, 1e-3)  # options that matter
         unit = np.abs(sums.mean(0)) * horizon + sums.std(0) * math.sqrt(horizon)
         level = torch.from_numpy(np.maximum(unit, 1e-6).astype(np.float32))
@@ -92,8 +94,8 @@ class LookAheadLearner:
         cosine = 0.5 * (1.0 + math.cos(math.pi * min(progress, 1.0)))
         for group in self.optimiser.param_groups:
             group["lr"] = config.lr * (FINAL_RATE_FACTOR + (1.0 - FINAL_RATE_FACTOR) * cosine)
-        weights = self._draw_weights(len(decisions.inputs))
-        targets = self.targets(decisions, weights)
+        weights, own = self._draw_weights(decisions)
+        targets = self.targets(decisions, weights, far=own)
         rows = self._rows(torch.from_numpy(decisions.inputs), weights)
         level, difference = self.online.levels(rows), self.online.differences(rows)
         unit = self.online.level_unit
@@ -125,20 +127,24 @@ class LookAheadLearner:
         return value
 
     @torch.no_grad()
-    def targets(self, decisions: Decisions, weights: Tensor) -> Tensor:
-        """Return return and cost of the option and of what follows, (n, controllers, 2), for weights (n,).
+    def targets(self, decisions: Decisions, weights: Tensor, *, far: NDArray[np.bool_]) -> Tensor:
+        """Return return and cost until the end of the branch and after it, (n, controllers, 2), for weights (n,).
 
-        Double Q-learning: the online networks choose the next controller, the averaged ones evaluate it.
+        `far` (n,) says which branches count to their far end. Double Q-learning: the online networks choose the next
+        controller, the averaged ones evaluate it.
         """
-        n, k = decisions.carry.shape
-        following = torch.from_numpy(decisions.following).view(n * k, -1)
+        n, k = decisions.near_carry.shape
+        end = np.where(far[:, None, None], decisions.far, decisions.near)
+        sums = np.where(far[:, None, None], decisions.far_sums, decisions.near_sums)
+        carry = np.where(far[:, None], decisions.far_carry, decisions.near_carry)
+        following = torch.from_numpy(end).view(n * k, -1)
         repeated = weights.repeat_interleave(k)
         rows = self._rows(following, repeated)
         fast = self.online.differences(rows)
         best = (fast[..., 0] - repeated[:, None] * fast[..., 1]).argmax(1)
         slow = self.averaged.differences(rows)[torch.arange(n * k), best]
         after = (self.averaged.levels(rows) + slow).view(n, k, 2)
-        return torch.from_numpy(decisions.sums) + torch.from_numpy(decisions.carry)[..., None] * after
+        return torch.from_numpy(sums) + torch.from_numpy(carry)[..., None] * after
 
     @torch.no_grad()
     def choose(self, inputs: NDArray[np.float32], weights: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -151,7 +157,7 @@ class LookAheadLearner:
     def accuracy(self, decisions: Decisions, weight: float) -> LookAheadAccuracy:
         """Measure R² on decisions at a cost weight."""
         weights = torch.full((len(decisions.inputs),), weight)
-        targets = self.targets(decisions, weights)
+        targets = self.targets(decisions, weights, far=np.zeros(len(weights), np.bool_))
         rows = self._rows(torch.from_numpy(decisions.inputs), weights)
         difference = self.averaged.differences(rows)
         estimate = self.averaged.levels(rows)[:, None] + difference
@@ -208,9 +214,20 @@ class LookAheadLearner:
             raise FileFormatError(f"the checkpoint does not fit these networks: {error}") from error
         self.updates = updates
 
-    def _draw_weights(self, n: int) -> Tensor:
-        low, high = math.log(self.config.weight_low), math.log(self.config.weight_high)
-        return torch.exp(low + (high - low) * torch.rand(n, generator=self.generator))
+    def _draw_weights(self, decisions: Decisions) -> tuple[Tensor, NDArray[np.bool_]]:
+        """Draw cost weights (n,) to learn at, and whether they are about those of the branches, (n,).
+
+        A branch was continued by choices for the weight of its episode, so its far end is right for about that weight
+        only; its near end is right for every weight.
+        """
+        config, n = self.config, len(decisions.inputs)
+        low, high = math.log(config.weight_low), math.log(config.weight_high)
+        drawn = low + (high - low) * torch.rand(n, generator=self.generator)
+        shifted = torch.from_numpy(np.log(np.maximum(decisions.weights, config.weight_low)))
+        shifted = shifted + NEARBY * (2.0 * torch.rand(n, generator=self.generator) - 1.0)
+        own = torch.rand(n, generator=self.generator) < OWN_SHARE
+        own &= torch.from_numpy(decisions.weights > 0.0)
+        return torch.exp(torch.where(own, shifted.clamp(low, high), drawn)), own.numpy()
 
     def _rows(self, inputs: Tensor, weights: Tensor) -> Tensor:
         """Append the position of log(weight) in its range, -1 to 1, to inputs (n, inputs)."""

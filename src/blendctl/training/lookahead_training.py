@@ -66,6 +66,7 @@ class _Run:
             controllers,
             encode=encoding,
             hold=config.hold,
+            follow=config.follow,
             discount=config.discount,
             seed=config.seed,
         )
@@ -77,6 +78,7 @@ class _Run:
         self.learner = LookAheadLearner(encoding.size, len(controllers), config=config)
         self.rng = np.random.default_rng([config.seed, 2])
         self.done = 0  # decisions of each world
+        self.final = False  # all decisions are there, the final networks are being fitted
         self.due = 0.0  # gradient steps that are due
         self.loss = math.nan
         self.weights = self._draw_weights(self.worlds)
@@ -87,29 +89,67 @@ class _Run:
         """Environment steps so far."""
         return self.done * self.collector.steps_per_decision
 
+    @property
+    def share(self) -> float:
+        """Share of the run that is done: half of it is the collection, half the final fit."""
+        return 0.5 * self.done / self.decisions + (0.5 * self.learner.updates / self.final_updates if self.final else 0)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the final networks are fitted."""
+        return self.final and self.learner.updates >= self.final_updates
+
+    @property
+    def final_updates(self) -> int:
+        """Gradient steps of the final fit."""
+        return max(1, round(self.config.final_reuse * self.replay.size / self.config.minibatch))
+
     def advance(self) -> None:
-        """Take one decision in every world, and the gradient steps that belong to it."""
+        """Take one decision in every world with its gradient steps, or one gradient step of the final fit."""
+        if self.final:
+            self._update(self.learner.updates / self.final_updates)
+            return
+        self._collect()
+        if self.done == self.decisions:
+            self.begin_final_fit()
+
+    def begin_final_fit(self) -> None:
+        """Begin to fit new networks to all decisions: those of the collection saw the latest ones the least."""
+        self.final = True
+        self.learner = LookAheadLearner(self.encoding.size, len(self.controllers), config=self.config)
+        self.learner.set_units(self.replay.take(slice(0, self.replay.size)))
+
+    def _collect(self) -> None:
         config, replay, n = self.config, self.replay, self.worlds
         progress = self.done / self.decisions
         random_arms = self.rng.integers(len(self.controllers), size=n)
         if progress < config.random_share or not self.learner.updates:
             self.arms = np.where(self.rng.random(n) < TURN_END, random_arms, self.arms)
+            decisions, ended = self.collector.collect(self.arms)
         else:
-            greedy = self.learner.choose(self.collector.encode(self.collector.observations), self.weights)
+            greedy = self._greedy(self.collector.encode(self.collector.observations))
             self.arms = np.where(self.rng.random(n) < config.explore, random_arms, greedy)
-        decisions, ended = self.collector.collect(self.arms)
+            decisions, ended = self.collector.collect(self.arms, self._greedy)
+            decisions.weights[:] = self.weights
         (replay if replay.size < replay.capacity else self.held_out).add(decisions)
         self.weights = np.where(ended, self._draw_weights(n), self.weights)
         self.done += 1
-        if replay.size < min(FIRST_UPDATE, replay.capacity):
+        if replay.size < min(FIRST_UPDATE, replay.capacity // 10):
             return
         if not self.learner.updates:
             self.learner.set_units(replay.take(slice(0, replay.size)))
         self.due += config.reuse * n / config.minibatch
         while self.due >= 1.0:
-            minibatch = replay.take(self.rng.integers(replay.size, size=config.minibatch))
-            self.loss = self.learner.update(minibatch, progress)
+            self._update(0.0)  # the states still change: the learning rate stays high until the final fit
             self.due -= 1.0
+
+    def _greedy(self, inputs: NDArray[np.float32]) -> NDArray[np.intp]:
+        return self.learner.choose(inputs, self.weights)
+
+    def _update(self, progress: float) -> None:
+        replay, rng = self.replay, self.rng
+        minibatch = replay.take(rng.integers(replay.size, size=self.config.minibatch))
+        self.loss = self.learner.update(minibatch, progress)
 
     def network(self, card: dict[str, Any]) -> LookAheadNetwork:
         """Return the trained networks with their card."""
@@ -204,14 +244,13 @@ def train_lookahead(
             rng=run.rng,
         )
 
-    while run.done < run.decisions:
+    while not run.finished:
         run.advance()
         now = time.monotonic()
-        finished = run.done == run.decisions
-        if run.done % REPORT_EVERY == 0 or finished:
+        finished = run.finished
+        if finished or (run.learner.updates if run.final else run.done) % REPORT_EVERY == 0:
             totals = run.collector.totals.means()[:2]
-            share = run.done / run.decisions
-            on_progress(LookAheadProgress(run.steps, share, before + now - started, run.loss, *totals))
+            on_progress(LookAheadProgress(run.steps, run.share, before + now - started, run.loss, *totals))
         stop = should_stop() and not finished
         if finished or stop or now - last_saved > config.checkpoint_every:
             save()
@@ -261,14 +300,18 @@ def _restore(run: _Run, saved: checkpoint.LookAheadCheckpoint, directory: Path) 
         (run.held_out, saved.held_out, checkpoint.read_held_out(directory) if saved.held_out else ()),
     ):
         for part in decisions:
-            if part.inputs.shape[1:] != replay.rows.inputs.shape[1:] or part.carry.shape[1:] != (len(saved.digests),):
+            if part.inputs.shape[1:] != replay.rows.inputs.shape[1:] or part.near_carry.shape[1:] != (
+                len(saved.digests),
+            ):
                 raise FileFormatError(f"decisions in {directory} do not fit the encoding or the controllers")
             replay.add(part)
         if replay.size < size:
             raise FileFormatError(f"{directory} lacks decisions that its checkpoint refers to; start the run again")
         replay.size = size
+    run.done = saved.done
+    if run.done == run.decisions:
+        run.begin_final_fit()
     run.learner.restore(saved.tensors, updates=saved.updates)
     run.rng.bit_generator.state = saved.rng
-    run.done = saved.done
     seed = run.config.seed
     run.collector.start(first_layout(seed) + 10_000 + run.done, np.random.default_rng([seed, 1, run.done]))
