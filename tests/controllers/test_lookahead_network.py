@@ -54,7 +54,7 @@ def network(*, arms=3, encoding=None, **changes):
     parts = {
         "encoding": encoding or identity_encoding(5),
         "level": relu(6, 16, 9, 2, seed=1),
-        "difference": relu(6, 16, 9, 2 * arms, seed=2),
+        "differences": (relu(6, 16, 9, 2 * arms, seed=2), relu(6, 16, 9, 2 * arms, seed=3)),
         "level_unit": np.array([10, 5], np.float32),
         "difference_unit": np.array([1, 0.5], np.float32),
         "weight_range": (0.02, 1.0),
@@ -207,7 +207,7 @@ def test_a_header_with_a_wrong_value_is_refused(change, tmp_path):
         ("difference_unit", None),
         ("level.0.weight", None),
         ("level.2.weight", np.zeros((9, 3), np.float32)),
-        ("difference.2.bias", np.zeros(4, np.float32)),
+        ("difference1.2.bias", np.zeros(4, np.float32)),
     ],
 )
 def test_a_wrong_or_missing_tensor_is_refused(name, tensor, tmp_path):

@@ -26,6 +26,7 @@ SMALL = LookAheadConfig(
     weight_low=0.125,
     weight_high=2.0,
     hidden=(32,),
+    members=2,
     minibatch=128,
     follow=1,
     reuse=10.0,

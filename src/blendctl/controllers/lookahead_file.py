@@ -15,6 +15,7 @@ from blendctl.atomic import write_atomically
 from blendctl.controllers.controller_file import read_network, read_tensors, write_network
 from blendctl.controllers.encoding import Encoding
 from blendctl.controllers.lookahead_network import LookAheadNetwork, Normalisation
+from blendctl.controllers.number_checks import check_whole
 from blendctl.errors import FileFormatError
 
 FORMAT = "blendctl-lookahead"
@@ -27,7 +28,9 @@ Array = NDArray[np.float32]
 def write_lookahead(network: LookAheadNetwork, path: str | Path) -> None:
     """Write look-ahead networks to one file, atomically."""
     tensors: dict[str, Array] = {"level_unit": network.level_unit, "difference_unit": network.difference_unit}
-    tensors |= write_network("level", network.level) | write_network("difference", network.difference)
+    tensors |= write_network("level", network.level)
+    for number, member in enumerate(network.differences):
+        tensors |= write_network(f"difference{number}", member)
     encoding: dict[str, Any] | None = None
     if isinstance(network.encoding, Encoding):
         encoding = network.encoding.to_dict()
@@ -38,6 +41,7 @@ def write_lookahead(network: LookAheadNetwork, path: str | Path) -> None:
         "version": VERSION,
         "encoding": encoding,
         "weight_range": list(network.weight_range),
+        "members": len(network.differences),
         "hold": network.hold,
         "discount": network.discount,
         "digests": list(network.digests),
@@ -86,7 +90,10 @@ def _assemble(header: dict[str, Any], tensors: dict[str, Array]) -> LookAheadNet
     return LookAheadNetwork(
         encoding=encoding,
         level=read_network("level", tensors, activation="relu"),
-        difference=read_network("difference", tensors, activation="relu"),
+        differences=tuple(
+            read_network(f"difference{number}", tensors, activation="relu")
+            for number in range(check_whole(header["members"], "the number of difference networks", low=1, high=100))
+        ),
         level_unit=tensors["level_unit"],
         difference_unit=tensors["difference_unit"],
         weight_range=(low, high),

@@ -2,9 +2,10 @@
 
 For an observation and a cost weight w, look-ahead networks estimate the discounted return and cost if controller k
 drives the next `hold` control steps and the greedy switch, argmax_k return_k - w * cost_k, decides from then on.
-They are two dense networks. One estimates the mean over the controllers (the level), the other how much each
-controller differs from it (the difference). Levels are a hundred times larger than differences, so one network for
-both would fit the levels only.
+They are dense networks. One estimates the mean over the controllers (the level), the others how much each controller
+differs from it (the difference). Levels are a hundred times larger than differences, so one network for both would fit
+the levels only. Differences are the mean over several networks that began with other weights: what one of them has
+learned by heart, the others have not.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class Foresight:
 class LookAheadNetwork:
     """Estimate return-to-go and cost-to-go of every controller, for any cost weight in a range.
 
-    Both networks take the encoded observation and the position of log(weight) in its range, from -1 to 1.
+    All networks take the encoded observation and the position of log(weight) in its range, from -1 to 1.
     `card["dial"]` lists what the greedy switch reached on validation seeds, by weight: `weight`, `return_mean`,
     `cost_mean`, `over_budget`, `episodes`, `seed`. `card["r2_level"]` and `card["r2_difference"]` are held-out R² of
     return and cost.
@@ -97,7 +98,7 @@ class LookAheadNetwork:
 
     encoding: Encoding | Normalisation
     level: Dense  # -> (2,) mean of return and cost over the controllers, in units of level_unit
-    difference: Dense  # -> (controllers * 2,) deviation of each controller from it, in units of difference_unit
+    differences: tuple[Dense, ...]  # -> (controllers * 2,) deviation of each controller, in units of difference_unit
     level_unit: Array  # (2,)
     difference_unit: Array  # (2,)
     weight_range: tuple[float, float]  # return that a unit of cost is worth: lowest, highest
@@ -121,9 +122,11 @@ class LookAheadNetwork:
         check_real(self.weight_range[1], "the highest cost weight", low=low * (1 + 1e-6))
         check_whole(self.hold, "hold", low=1, high=LARGEST_HOLD)
         check_real(self.discount, "discount", low=0.0, high=LARGEST_DISCOUNT)
+        check_whole(len(self.differences), "the number of difference networks", low=1, high=100)
+        outputs_of_all = 2 * self.controllers
         for name, network, unit, outputs in (
             ("level", self.level, self.level_unit, 2),
-            ("difference", self.difference, self.difference_unit, 2 * self.controllers),
+            *(("difference", network, self.difference_unit, outputs_of_all) for network in self.differences),
         ):
             if (network.inputs, network.outputs) != (self.encoding.size + 1, outputs):
                 raise InputError(
@@ -159,12 +162,13 @@ class LookAheadNetwork:
     def row(self, observation: ArrayLike, weight: float) -> FloatArray:
         """Return return and cost of every controller, (controllers, 2), for one observation; faster than `foresee`."""
         inputs = self.inputs(observation, weight)[0]
-        difference = self.difference.row(inputs).reshape(self.controllers, 2)
+        outputs = sum(network.row(inputs) for network in self.differences)
+        difference = np.reshape(outputs, (self.controllers, 2)) / len(self.differences)
         level = self.level.row(inputs) * self.level_unit
         return np.asarray(level + (difference - difference.mean(axis=0)) * self.difference_unit, np.float64)
 
     def inputs(self, observations: ArrayLike, weight: ArrayLike) -> Array:
-        """Return the inputs of both networks, (n, encoding.size + 1)."""
+        """Return the inputs of all networks, (n, encoding.size + 1)."""
         rows = np.atleast_2d(self.encoding(observations))
         out = np.empty((len(rows), rows.shape[1] + 1), np.float32)
         out[:, :-1] = rows
@@ -195,7 +199,8 @@ class LookAheadNetwork:
 
     def _differences(self, inputs: Array) -> FloatArray:
         """Return differences (n, controllers, 2) in real units, with mean 0 over the controllers."""
-        raw = self.difference.batch(inputs).reshape(len(inputs), self.controllers, 2)
+        outputs = sum(network.batch(inputs) for network in self.differences)
+        raw = np.reshape(outputs, (len(inputs), self.controllers, 2)) / np.float32(len(self.differences))
         return np.asarray((raw - raw.mean(axis=1, keepdims=True)) * self.difference_unit, np.float64)
 
 

@@ -25,10 +25,11 @@ class LookAheadConfig:
     explore: float = option(0.1, "probability of a random controller at a decision")
     random_share: float = option(0.1, "share of the run, at its start, in which the controllers take random turns")
     # Learning.
-    hidden: tuple[int, ...] = option((256, 256), "sizes of the hidden layers of both networks")
+    hidden: tuple[int, ...] = option((256, 256), "sizes of the hidden layers of each network")
+    members: int = option(3, "networks whose mean estimates the differences")
     minibatch: int = option(512, "decisions per gradient step")
     reuse: float = option(8.0, "how often each decision is drawn for a gradient step during the collection")
-    final_reuse: float = option(60.0, "how often each decision is drawn when the final networks are fitted to all")
+    final_reuse: float = option(30.0, "how often each decision is drawn when the final networks are fitted to all")
     lr: float = option(1e-3, "initial learning rate; it falls to 3% along a cosine")
     target_rate: float = option(0.005, "rate of the averaged networks, per gradient step")
     difference_loss: float = option(1.0, "weight of the loss of the differences, relative to that of the levels")
@@ -42,7 +43,7 @@ class LookAheadConfig:
     budget: float = option(25.0, "cost per episode; the evaluation reports the share of episodes above it")
 
     def __post_init__(self) -> None:
-        for name in ("steps", "hold", "worlds", "minibatch", "threads"):
+        for name in ("steps", "hold", "worlds", "members", "minibatch", "threads"):
             require(self, name, getattr(self, name) >= 1, "at least 1")
         for name in ("seed", "follow", "dial_episodes", "budget"):
             require(self, name, getattr(self, name) >= 0, "0 or more")

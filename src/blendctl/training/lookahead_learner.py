@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -38,23 +38,27 @@ class LookAheadAccuracy:
 
 
 class _Heads(nn.Module):
-    """The two networks in torch; inputs are the encoded observation and the position of the weight."""
+    """The networks in torch; inputs are the encoded observation and the position of the weight."""
 
     level_unit: Tensor
     difference_unit: Tensor
 
-    def __init__(self, inputs: int, controllers: int, *, hidden: Sequence[int]) -> None:
+    def __init__(self, inputs: int, controllers: int, *, hidden: Sequence[int], members: int) -> None:
         super().__init__()
         self.controllers = controllers
         self.level = _relu_layers((inputs + 1, *hidden, 2))
-        self.difference = _relu_layers((inputs + 1, *hidden, 2 * controllers))
+        self.members = nn.ModuleList(_relu_layers((inputs + 1, *hidden, 2 * controllers)) for _ in range(members))
         self.register_buffer("level_unit", torch.ones(2))
         self.register_buffer("difference_unit", torch.ones(2))
 
+    def each(self, rows: Tensor) -> Tensor:
+        """Return by each member how much each controller differs from the level, (members, n, controllers, 2)."""
+        raw = torch.stack([member(rows) for member in self.members]).view(-1, len(rows), self.controllers, 2)
+        return (raw - raw.mean(2, keepdim=True)) * self.difference_unit
+
     def differences(self, rows: Tensor) -> Tensor:
-        """Return how much each controller differs from the level, (n, controllers, 2)."""
-        raw = self.difference(rows).view(len(rows), self.controllers, 2)
-        return torch.as_tensor((raw - raw.mean(1, keepdim=True)) * self.difference_unit)
+        """Return the mean over the members, (n, controllers, 2)."""
+        return self.each(rows).mean(0)
 
     def levels(self, rows: Tensor) -> Tensor:
         """Return the mean over the controllers, (n, 2)."""
@@ -69,8 +73,8 @@ class LookAheadLearner:
         self.controllers = controllers
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
-            self.online = _Heads(inputs, controllers, hidden=config.hidden)
-            self.averaged = _Heads(inputs, controllers, hidden=config.hidden)
+            self.online = _Heads(inputs, controllers, hidden=config.hidden, members=config.members)
+            self.averaged = _Heads(inputs, controllers, hidden=config.hidden, members=config.members)
         self.averaged.load_state_dict(self.online.state_dict())
         self.optimiser = torch.optim.Adam(self.online.parameters(), lr=config.lr)
         self.generator = torch.Generator().manual_seed(config.seed)
@@ -97,7 +101,7 @@ class LookAheadLearner:
         weights, own = self._draw_weights(decisions)
         targets = self.targets(decisions, weights, far=own)
         rows = self._rows(torch.from_numpy(decisions.inputs), weights)
-        level, difference = self.online.levels(rows), self.online.differences(rows)
+        level, difference = self.online.levels(rows), self.online.each(rows)
         unit = self.online.level_unit
         labelled = torch.from_numpy(decisions.labelled)
         if bool(labelled.all()):
@@ -112,7 +116,7 @@ class LookAheadLearner:
             loss = loss + config.difference_loss * error.square().mean()
         else:
             error = (level[:, None] + difference - targets) / unit
-            loss = error[labelled].square().mean()
+            loss = error[:, labelled].square().mean()
         self.optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]  # torch's own
         nn.utils.clip_grad_norm_(self.online.parameters(), config.max_grad)
@@ -183,7 +187,7 @@ class LookAheadLearner:
         return LookAheadNetwork(
             encoding=encoding,
             level=to_dense(heads.level),
-            difference=to_dense(heads.difference),
+            differences=tuple(to_dense(cast(nn.Sequential, member)) for member in heads.members),
             level_unit=heads.level_unit.numpy().copy(),
             difference_unit=heads.difference_unit.numpy().copy(),
             weight_range=(self.config.weight_low, self.config.weight_high),
