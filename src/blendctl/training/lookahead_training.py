@@ -75,7 +75,8 @@ class _Run:
         held_out = int(self.decisions * HELD_OUT_SHARE) * self.worlds
         self.replay = DecisionBuffer(self.decisions * self.worlds - held_out, len(controllers), encoding.size)
         self.held_out = DecisionBuffer(held_out, len(controllers), encoding.size)
-        self.learner = LookAheadLearner(encoding.size, len(controllers), config=config)
+        # One difference network is enough to choose the states; the final fit has all of them.
+        self.learner = LookAheadLearner(encoding.size, len(controllers), config=replace(config, members=1))
         self.rng = np.random.default_rng([config.seed, 2])
         self.done = 0  # decisions of each world
         self.final = False  # all decisions are there, the final networks are being fitted
@@ -140,7 +141,7 @@ class _Run:
             self.learner.set_units(replay.take(slice(0, replay.size)))
         self.due += config.reuse * n / config.minibatch
         while self.due >= 1.0:
-            self._update(0.0)  # the states still change: the learning rate stays high until the final fit
+            self._update(0.5)  # the states still change: the learning rate does not fall until the final fit
             self.due -= 1.0
 
     def _greedy(self, inputs: NDArray[np.float32]) -> NDArray[np.intp]:
