@@ -23,7 +23,7 @@ from blendctl.controllers.lookahead_network import controller_label
 from blendctl.controllers.zoo import PAIRS, add_to_zoo, check_new, lookahead_path, write_card
 from blendctl.directory_lock import DirectoryLock
 from blendctl.errors import InputError
-from blendctl.training.lookahead_config import LookAheadConfig
+from blendctl.training.lookahead_config import LookAheadConfig, require_several
 
 
 @click.command(
@@ -71,6 +71,7 @@ def train_lookahead(
     if not names:
         raise InputError(f"the zoo has no pair of controllers for {world}; name them with --controllers")
     drivers = [open_controller(name, world=world) for name in names]
+    require_several(drivers)
     if add:
         check_new(lookahead_path(world, [controller_label(driver) for driver in drivers]), out, replace=replace)
     chosen = chosen_options(hyper_parameter_values)

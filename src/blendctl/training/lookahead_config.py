@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from blendctl.errors import InputError
 from blendctl.training.config import convert_options, option, require
 
 
@@ -66,3 +68,9 @@ class LookAheadConfig:
     def from_dict(cls, data: dict[str, Any]) -> LookAheadConfig:
         """Build a configuration from named values; refuse unknown names."""
         return cls(**convert_options(cls, data))
+
+
+def require_several(controllers: Sequence[object]) -> None:
+    """Raise InputError unless there are two controllers or more."""
+    if len(controllers) < 2:
+        raise InputError(f"look-ahead needs two controllers or more, actually: {len(controllers)}")

@@ -21,7 +21,7 @@ from blendctl.controllers.lookahead_file import LOOKAHEAD_FILE
 from blendctl.controllers.lookahead_network import Normalisation, controller_digest, controller_label
 from blendctl.errors import FileFormatError, InputError
 from blendctl.training import lookahead_checkpoint as checkpoint
-from blendctl.training.lookahead_config import LookAheadConfig
+from blendctl.training.lookahead_config import LookAheadConfig, require_several
 from blendctl.training.lookahead_data import DecisionBuffer, OptionCollector, first_layout
 from blendctl.training.lookahead_learner import LookAheadLearner
 
@@ -202,8 +202,7 @@ def train_lookahead(
         on_progress: Called every few decisions.
         should_stop: Asked after every decision; True writes a checkpoint and raises KeyboardInterrupt.
     """
-    if len(controllers) < 2:
-        raise InputError(f"look-ahead needs two controllers or more, actually: {len(controllers)}")
+    require_several(controllers)
     directory = Path(out)
     digests = [controller_digest(controller) for controller in controllers]
     saved = checkpoint.read_checkpoint(directory) if resume else None
