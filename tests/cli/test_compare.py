@@ -111,7 +111,7 @@ def test_unsupported_methods_are_left_out_or_rejected(tmp_path, capsys):
     assert "simplex needs a performant controller with a cost critic" in err
     assert not (tmp_path / "a").exists()
     small = ["--set", "offline.episodes=9", "--set", "offline.every=2", "--set", "ceiling.horizon=2"]
-    small += ["--set", "simulated.horizon=2"]
+    small += ["--set", "simulated.horizon=2", "--set", "twin.horizon=2"]
     code, out, err = call(capsys, "compare", "PointGoal1", *words, *small)
     assert code == 0
     for name in ("horizon", "predicted", "simplex"):

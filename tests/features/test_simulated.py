@@ -14,7 +14,7 @@ from blendctl.controllers import as_controller, load
 from blendctl.controllers.zoo import find_lookahead
 from blendctl.envs import SingleWorld, VectorWorld
 from blendctl.errors import BlendctlError, InputError
-from blendctl.features import DialPoint, SimulatedLookAhead
+from blendctl.features import DialPoint, SimulatedLookAhead, Twin
 from blendctl.features.sampling import SampleTable
 
 PAIR = ("PointGoal1/ppo", "PointGoal1/ppo-lagrangian")
@@ -309,6 +309,20 @@ def test_another_environment_than_the_driven_one_is_refused(world, pair):
 def test_without_a_simulator_the_first_decision_says_how_to_pass_one(world, pair):
     with pytest.raises(InputError, match=r"drive with blendctl.run, or pass the environment or a model"):
         Blender(pair, features="simulated").act(world.observation)
+
+
+def test_a_twin_foresees_what_the_true_world_does(pair, world):
+    settings = {"horizon": 15, "following": "same", "network": False} | SURE
+    truth = estimate(bound(world, pair, **settings), world)
+    twin = estimate(bound(Twin("PointGoal1"), pair, **settings), world)
+    assert twin.returns == pytest.approx(truth.returns, abs=0.02)
+    with pytest.raises(InputError, match="must be of the world that is driven"):
+        estimate(bound(Twin("CarButton1"), pair, **settings), world)
+
+
+def test_a_twin_draws_what_is_hidden_once_for_all_controllers(pair, world):
+    found = estimate(bound(Twin("PointGoal1"), [pair[0], pair[0]], horizon=15, samples=3, network=False), world)
+    assert found.returns[0, 0] == found.returns[0, 1]
 
 
 @pytest.mark.parametrize(

@@ -52,8 +52,9 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html")
     "[lookahead if there are look-ahead networks for the controllers, else predictions if all have context networks]",
 )  # fmt: skip
 @click.option(
-    "--lookahead", is_flag=False, flag_value="learned", metavar="[learned|simulated|FILE]",
-    help="Look ahead by trained networks, of the zoo or of a file of train-lookahead, or by simulation of the world.",
+    "--lookahead", is_flag=False, flag_value="learned", metavar="[learned|simulated|twin|FILE]",
+    help="Look ahead by trained networks (of the zoo, or a file of train-lookahead), by simulation of the world, or of "
+    "its twin, which is rebuilt from the observation.",
 )  # fmt: skip
 @click.option("--cost-budget", type=click.FloatRange(0), help="Cost that an episode may have; sets the dial.")
 @click.option("--prefer", type=click.FloatRange(0, 1), help="Dial of look-ahead: 0 safest, 1 most performant.  [0.5]")
@@ -108,7 +109,7 @@ def blend(
     specs = controllers or _zoo_pair(world)
     drivers = [open_controller(spec, world=world) for spec in specs]
     arm_names = list(names) or _unique([display_name(spec) for spec in specs])
-    settings = _blender_settings(options, arm_names, steps)
+    settings = _blender_settings(options, arm_names, world=world, steps=steps)
     started = time.perf_counter()
     # Check the settings before the files of an earlier run are removed.
     with Blender(drivers, arm_names, seed=seed, **settings) as checked:
@@ -208,10 +209,10 @@ def _unique(names: list[str]) -> list[str]:
     return [name if names.count(name) == 1 else f"{name}-{i + 1}" for i, name in enumerate(names)]
 
 
-def _blender_settings(options: dict[str, Any], names: list[str], steps: int | None) -> dict[str, Any]:
+def _blender_settings(options: dict[str, Any], names: list[str], *, world: str, steps: int | None) -> dict[str, Any]:
     """Turn the command's options into keyword arguments of `Blender`."""
     settings = {name: options[name] for name in ("hold", "dwell", "context", "frozen", "features")}
-    settings |= _lookahead_settings(options, steps)
+    settings |= _lookahead_settings(options, world=world, steps=steps)
     settings["objectives"] = list(options["objectives"]) or ["reward", "-cost"]
     settings["fallback"] = list(options["fallback"]) or names[-1]
     settings["stochastic"] = not options["deterministic"]
@@ -234,9 +235,9 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _lookahead_settings(options: dict[str, Any], steps: int | None) -> dict[str, Any]:
+def _lookahead_settings(options: dict[str, Any], *, world: str, steps: int | None) -> dict[str, Any]:
     """Return the features and the dial of a look-ahead blend, if one was asked for."""
-    from blendctl.features import LookAhead, SimulatedLookAhead
+    from blendctl.features import LookAhead, SimulatedLookAhead, Twin
 
     lookahead, dial = options["lookahead"], {name: options[name] for name in ("cost_budget", "prefer")}
     if lookahead is None and all(value is None for value in dial.values()):
@@ -244,8 +245,9 @@ def _lookahead_settings(options: dict[str, Any], steps: int | None) -> dict[str,
     if options["features"] not in (None, "lookahead"):
         raise InputError(f"--lookahead, --cost-budget and --prefer do not go with --features {options['features']}")
     episode: dict[str, Any] = {} if steps is None else {"episode_steps": steps}
-    if lookahead == "simulated":
-        return {"features": SimulatedLookAhead(**dial, **episode)}
+    if lookahead in ("simulated", "twin"):
+        simulator = Twin(world, steps) if lookahead == "twin" else None
+        return {"features": SimulatedLookAhead(simulator, **dial, **episode)}
     network = None if lookahead in (None, "learned") else Path(lookahead)
     return {"features": LookAhead(network, **dial, **episode)}
 

@@ -24,6 +24,7 @@ from blendctl.features.registry import (
     next_step_feature,
 )
 from blendctl.features.simulated import SimulatedLookAhead
+from blendctl.features.simulators import Twin
 
 __all__ = [
     "Feature",
@@ -32,6 +33,7 @@ __all__ = [
     "StageForesight",
     "LookAhead",
     "SimulatedLookAhead",
+    "Twin",
     "Dial",
     "DialPoint",
     "Predictions",

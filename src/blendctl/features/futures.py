@@ -53,8 +53,13 @@ class Simulator(Protocol):
     """Copies of the present state of B worlds."""
 
     @abstractmethod
-    def open(self, observations: FloatArray, rows: IndexArray, seeds: NDArray[np.int64]) -> Branches:
-        """Return a copy of world rows[i], at observations[i] (n, observation_size), that draws from seeds[i]."""
+    def open(
+        self, observations: FloatArray, rows: IndexArray, seeds: NDArray[np.int64], steps: NDArray[np.int64]
+    ) -> Branches:
+        """Return copies of worlds rows (m,) that draw from seeds (m,).
+
+        Their observations (n, observation_size) and the control steps (n,) of their episodes so far are known.
+        """
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from blendctl.features.simulators import (
     CostFunction,
     OwnWorlds,
     SetState,
+    Twin,
     action_limits,
     as_simulator,
     same_environment,
@@ -58,7 +59,8 @@ class SimulatedLookAhead:
     The standard errors widen the confidence intervals; the learner is never updated with them.
 
     simulator: None simulates copies of the environment that `run` drives; an environment, copies of that; with
-        `set_state(environment, observation)`, a second environment that is set to the present state; a function
+        `set_state(environment, observation)`, a second environment that is set to the present state; `Twin(world)`, a
+        world of blendctl that is rebuilt from the observation; a function
         `model(observation, controllers, horizon, rng)`, which returns the sums of reward and of cost of every
         controller, (controllers,) each.
     horizon: control steps of a future. samples: futures per controller at most; fewer where a paired test says which
@@ -76,7 +78,7 @@ class SimulatedLookAhead:
 
     simulator: Any = None
     horizon: int = 40
-    samples: int = 6
+    samples: int = 3
     following: Following = "best"
     hold: int = 5
     network: LookAheadNetwork | str | Path | bool | None = None
@@ -114,6 +116,8 @@ class SimulatedLookAhead:
 
     def open(self, simulator: Any) -> Simulator | ModelSimulator:
         """Return the simulator that an environment or a model is; raise InputError for anything else."""
+        if isinstance(simulator, Twin):
+            return simulator.open(threads=self.threads)
         if callable(simulator) and not hasattr(simulator, "step"):
             return ModelSimulator(simulator)
         return as_simulator(simulator, set_state=self.set_state, cost=self.cost, threads=self.threads)
@@ -167,6 +171,7 @@ class BoundSimulatedLookAhead(BoundFeature):
         self.discount = options.discount or (DISCOUNT if network is None else network.discount)
         self.lookahead = LookAheadInfo(self.discount, (dial.low, dial.high), dial.prefer, dial.cost_budget)
         self.weight = dial.weights(np.zeros(1), np.zeros(1))  # (B,) of the present stage
+        self._step = np.zeros(1, np.int64)  # (B,) control steps of the episode before the present stage
         self._spent = np.zeros(1)  # (B,) cost of the episode before the present stage
         self.events: list[str] = []  # since the last decision
         self.simulated_steps = 0  # control steps of all futures so far
@@ -193,7 +198,7 @@ class BoundSimulatedLookAhead(BoundFeature):
 
     def begin_stage(self, spent: FloatArray, episode_step: NDArray[np.int64]) -> None:
         self.weight = self.dial.weights(spent, episode_step)
-        self._spent = spent
+        self._spent, self._step = spent, episode_step
         self._estimate, self._next = self._next, None
         if self._stateful:
             self._remembered = remember(self.controllers)
@@ -249,6 +254,7 @@ class BoundSimulatedLookAhead(BoundFeature):
         weight = np.broadcast_to(self.weight, (len(rows),))
         if self._stateful:
             self._remembered = remember(self.controllers)
+        self._step = self._step + self.hold
         try:
             estimate = self.simulate(rows)
         except Exception:  # the next decision meets it again, and reports it
@@ -315,8 +321,9 @@ class BoundSimulatedLookAhead(BoundFeature):
             return simulator.sample(
                 observations[rows], self.controllers, horizon=options.horizon, seeds=seeds, deadline=deadline
             )
+        steps = np.broadcast_to(self._step, (len(observations),))
         plan = RolloutPlan(options.hold, options.horizon, self.discount, options.following, options.stochastic)
-        branches = simulator.open(observations, np.tile(rows, arms * samples), np.tile(seeds.ravel(), arms))
+        branches = simulator.open(observations, np.tile(rows, arms * samples), np.tile(seeds.ravel(), arms), steps)
         weight = np.broadcast_to(self.weight, (len(observations),))[rows]
         futures = roll_out(
             branches,

@@ -1,9 +1,10 @@
-"""Simulators of the futures: the worlds of blendctl, copies of an environment, or a second one set to the state."""
+"""Simulators of the futures: worlds of blendctl, true or rebuilt, and copies of other environments."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
@@ -15,7 +16,10 @@ from numpy.typing import NDArray
 
 from blendctl.envs import SingleWorld, VectorWorld
 from blendctl.envs.batch import WorldBatch
+from blendctl.envs.catalog import as_task
+from blendctl.envs.lidar_scene import check_rebuildable, rebuild_worlds
 from blendctl.envs.mersenne import seed_generator
+from blendctl.envs.tasks import Task
 from blendctl.envs.world_state import RUNNING, WorldState, copy_worlds
 from blendctl.errors import InputError
 from blendctl.features.futures import BoolArray, Branches, FloatArray, IndexArray, Simulator
@@ -59,14 +63,11 @@ class OwnWorlds(Simulator):
         self.source, self.threads = source, threads
         self._batch: WorldBatch | None = None
 
-    def present(self, rows: IndexArray) -> WorldState:
-        """Return copies of the worlds as they are."""
+    def open(
+        self, observations: FloatArray, rows: IndexArray, seeds: NDArray[np.int64], steps: NDArray[np.int64]
+    ) -> Branches:
         self.source.expect_reset()
-        return copy_worlds(self.source.worlds, rows)
-
-    def open(self, observations: FloatArray, rows: IndexArray, seeds: NDArray[np.int64]) -> Branches:
-        worlds = self.present(rows)
-        return _WorldBranches(self, worlds, seeds)
+        return _WorldBranches(self.batch, copy_worlds(self.source.worlds, rows), seeds)
 
     def batch(self, rows: int) -> WorldBatch:
         """Return a batch that steps so many worlds."""
@@ -76,9 +77,53 @@ class OwnWorlds(Simulator):
         return self._batch
 
 
+@dataclass(frozen=True)
+class Twin:
+    """A world of blendctl that is rebuilt from every observation; the true state is not needed.
+
+    >>> Twin("PointGoal1").open(threads=1).source.task.robot
+    'Point'
+    """
+
+    world: Task | str
+    max_episode_steps: int | None = None  # by default those of the world
+
+    def open(self, *, threads: int | None) -> RebuiltWorlds:
+        """Return the simulator; None uses all cores."""
+        task = as_task(self.world)
+        check_rebuildable(task)
+        return RebuiltWorlds(WorldBatch(task, 1, threads=1, max_steps=self.max_episode_steps), threads=threads)
+
+
+class RebuiltWorlds(Simulator):
+    """Futures of worlds that are rebuilt from their observations."""
+
+    def __init__(self, source: WorldBatch, *, threads: int | None) -> None:
+        self.source, self._worlds = source, OwnWorlds(source, threads=threads)
+
+    def open(
+        self, observations: FloatArray, rows: IndexArray, seeds: NDArray[np.int64], steps: NDArray[np.int64]
+    ) -> Branches:
+        if observations.shape[1:] != self.source.worlds.obs.shape[1:]:
+            raise InputError(
+                f"the twin's observations have {self.source.worlds.obs.shape[1]} entries, actually: "
+                f"{observations.shape[1]}; it must be of the world that is driven"
+            )
+        # Futures of a world with the same seed begin in the same rebuilt world.
+        pairs, place = np.unique(np.stack([rows, seeds], axis=1), axis=0, return_inverse=True)
+        rngs = [np.random.default_rng(seed) for _, seed in pairs]
+        rebuilt = rebuild_worlds(self.source, observations[pairs[:, 0]], steps[pairs[:, 0]], rngs)
+        return _WorldBranches(self._worlds.batch, copy_worlds(rebuilt, place.ravel()), seeds)
+
+
 class _WorldBranches(Branches):
-    def __init__(self, owner: OwnWorlds, worlds: WorldState, seeds: NDArray[np.int64] | None = None) -> None:
-        self.owner, self.worlds, self._batch = owner, worlds, owner.batch(len(worlds.phase))
+    def __init__(
+        self,
+        batch_of: Callable[[int], WorldBatch],
+        worlds: WorldState,
+        seeds: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.batch_of, self.worlds, self._batch = batch_of, worlds, batch_of(len(worlds.phase))
         if seeds is not None:
             for row, seed in enumerate(seeds):
                 seed_generator(worlds.key[row], worlds.pos[row], int(seed))
@@ -97,7 +142,7 @@ class _WorldBranches(Branches):
         return running * out.reward[:rows], running * out.cost[:rows]
 
     def branch(self, index: IndexArray) -> Branches:
-        return _WorldBranches(self.owner, copy_worlds(self.worlds, index))
+        return _WorldBranches(self.batch_of, copy_worlds(self.worlds, index))
 
 
 class _EnvBranches(Branches):
@@ -152,7 +197,9 @@ class CopiedEnvironment(Simulator):
         self.env, self.cost = env, cost
         _check_copies(env, cost)
 
-    def open(self, observations: FloatArray, rows: IndexArray, seeds: NDArray[np.int64]) -> Branches:
+    def open(
+        self, observations: FloatArray, rows: IndexArray, seeds: NDArray[np.int64], steps: NDArray[np.int64]
+    ) -> Branches:
         envs = [copy.deepcopy(self.env) for _ in rows]
         for env, seed in zip(envs, seeds, strict=True):
             env.unwrapped.np_random = np.random.default_rng(seed)
@@ -171,7 +218,9 @@ class SecondEnvironment(Simulator):
         self.env, self.set_state, self.cost = env, set_state, cost
         _check_set_state(self)
 
-    def open(self, observations: FloatArray, rows: IndexArray, seeds: NDArray[np.int64]) -> Branches:
+    def open(
+        self, observations: FloatArray, rows: IndexArray, seeds: NDArray[np.int64], steps: NDArray[np.int64]
+    ) -> Branches:
         envs = [self._set(observations[row], int(seed)) for row, seed in zip(rows, seeds, strict=True)]
         return _EnvBranches(envs, observations[rows], np.ones(len(rows), np.bool_), cost=self.cost)
 

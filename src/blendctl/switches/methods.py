@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from blendctl.bandit.rules import Linear
 from blendctl.errors import InputError, did_you_mean
-from blendctl.features import LookAhead, SimulatedLookAhead
+from blendctl.features import LookAhead, SimulatedLookAhead, Twin
 from blendctl.switches.bandits import long_context, pooled_bandit
 from blendctl.switches.base import RolloutContext, Switch
 from blendctl.switches.epsilon_greedy import EpsilonGreedy
@@ -69,6 +69,12 @@ EVERY = Parameter((20,), "control steps from one decision to the next", least=1)
 COST_WEIGHT = Parameter((0.1,), "reward that one cost is worth")
 PREFER = Parameter((0.3, 0.4, 0.5, 0.6, 0.7), "setting of the dial: 0 safest, 1 most performant", most=1.0)
 COST_WEIGHTS = Parameter((0.03, 0.1, 0.3, 1.0), "reward that one cost is worth")
+SIMULATED = {
+    "prefer": Parameter((0.5,), "setting of the dial: 0 safest, 1 most performant", most=1.0),
+    "horizon": Parameter((SimulatedLookAhead.horizon,), "control steps to look ahead", least=1),
+    "samples": Parameter((SimulatedLookAhead.samples,), "futures per controller at most", least=1),
+    "hold": Parameter((SimulatedLookAhead.hold,), "control steps per decision", least=1),
+}
 
 _ALL = (
     Method("performant", "the first controller alone", lambda context, p, _: SingleController(0)),
@@ -156,13 +162,15 @@ _ALL = (
     Method(
         "simulated",
         "rolls every controller out from a copy of the state",
-        lambda context, p, _: _simulated(context, p),
-        {
-            "prefer": Parameter((0.5,), "setting of the dial: 0 safest, 1 most performant", most=1.0),
-            "horizon": Parameter((SimulatedLookAhead.horizon,), "control steps to look ahead", least=1),
-            "samples": Parameter((SimulatedLookAhead.samples,), "futures per controller at most", least=1),
-            "hold": Parameter((SimulatedLookAhead.hold,), "control steps per decision", least=1),
-        },
+        lambda context, p, _: _simulated(context, context.worlds, p),
+        SIMULATED,
+        heavy=True,
+    ),
+    Method(
+        "twin",
+        "the same from a world that is rebuilt from the observation",
+        lambda context, p, _: _simulated(context, Twin(context.worlds.task, context.worlds.max_episode_steps), p),
+        SIMULATED,
         heavy=True,
     ),
     Method(
@@ -258,8 +266,8 @@ def _horizon(context: RolloutContext, p: Mapping[str, Any]) -> Switch:
     )
 
 
-def _simulated(context: RolloutContext, p: Mapping[str, Any]) -> Switch:
-    feature = SimulatedLookAhead(context.worlds, threads=context.worlds.threads, seed=context.seed, **p)
+def _simulated(context: RolloutContext, simulator: Any, p: Mapping[str, Any]) -> Switch:
+    feature = SimulatedLookAhead(simulator, threads=context.worlds.threads, seed=context.seed, **p)
     return pooled_bandit(context, features=feature)
 
 

@@ -1,0 +1,221 @@
+"""Rebuild a world from an observation: what the sensors show, and draws for what they hide.
+
+Distances and directions of objects follow from the lidar almost exactly. Hidden are objects behind nearer ones, the
+angle of an object whose neighbouring bins are lit by others, the place of the robot in the arena, and the rotation and
+speed of things that slide; these are drawn from what the task declares.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl.envs.batch import WorldBatch
+from blendctl.envs.compiled_task import BUTTON, PUSH, SUBSTEPS, FloatArray
+from blendctl.envs.lidar import LIDAR_RANGE
+from blendctl.envs.objects import Buttons, Objects, PushBox
+from blendctl.envs.physics import HOVER
+from blendctl.envs.reward_cost import BUTTON_REST
+from blendctl.envs.tasks import LIDAR_BINS, Task
+from blendctl.envs.world_state import RUNNING, WorldState, empty_worlds
+from blendctl.errors import InputError
+
+_BIN = 2.0 * math.pi / LIDAR_BINS
+_SAME = 1e-6  # brightness that makes no difference
+_SCENES = 8  # tried for a lidar whose bins allow several
+_DRAWS = 30  # places tried for a hidden object
+_TOUCHING = 0.05  # m, room between robot and box below which the box is pushed
+_FAR = 20.0  # m, where an object goes that fits nowhere
+_WHEEL = 0.05  # m, radius of the car's wheels
+_WHEEL_SIDE = (-0.13, 0.13)  # m, where they touch the floor, left and right
+
+
+def decode_lidar(bins: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
+    """Return the places (k, 2), k <= count, of objects in the robot's frame that light bins (16,).
+
+    Where the bins allow several scenes, a few are tried, and the one that lights them best is returned.
+    """
+    best, least = np.zeros((0, 2)), math.inf
+    for _ in range(_SCENES):
+        places, explained = _decode_once(bins, count, rng)
+        error = float(np.abs(bins - explained).max())
+        if error < least:
+            best, least = places, error
+        if least < _SAME:
+            break
+    return best
+
+
+def _decode_once(bins: FloatArray, count: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Return places (k, 2) of objects, and the bins (16,) that they light.
+
+    The brightest bin that is not explained yet holds an object. Its neighbours show the angle within the bin. Where
+    another object has lit one of them the other one counts; otherwise a coin decides which, in case they disagree.
+    """
+    explained = np.zeros(LIDAR_BINS)
+    places = []
+    for _ in range(count):
+        rest = np.where(bins > explained + _SAME, bins, 0.0)
+        at = int(rest.argmax())
+        bright = float(bins[at])
+        if rest[at] <= _SAME:
+            break
+        before, after = (at - 1) % LIDAR_BINS, (at + 1) % LIDAR_BINS
+        low = min(max(1.0 - bins[before] / bright, 0.0), 1.0)
+        high = min(max(bins[after] / bright, 0.0), 1.0)
+        lit_before, lit_after = (explained[i] >= bins[i] - _SAME and bins[i] > _SAME for i in (before, after))
+        sure = lit_before != lit_after
+        share = (high if lit_before else low) if sure else (low, high)[int(rng.integers(2))]
+        for index, value in ((at, bright), (after, share * bright), (before, (1.0 - share) * bright)):
+            explained[index] = max(explained[index], value)
+        angle, distance = (at + share) * _BIN, LIDAR_RANGE * (1.0 - bright)
+        places.append((distance * math.cos(angle), distance * math.sin(angle)))
+    return np.array(places).reshape(-1, 2), explained
+
+
+def visible(bins: FloatArray, x: float, y: float) -> bool:
+    """Return whether an object at (x, y) in the robot's frame would be seen: brighter than the bins (16,)."""
+    bright = max(0.0, 1.0 - math.hypot(x, y) / LIDAR_RANGE)
+    place = (math.atan2(y, x) % (2.0 * math.pi)) / _BIN
+    at, share = int(place) % LIDAR_BINS, place - int(place)
+    lit = ((at, bright), ((at + 1) % LIDAR_BINS, share * bright), ((at - 1) % LIDAR_BINS, (1.0 - share) * bright))
+    return any(value > bins[i] + _SAME for i, value in lit)
+
+
+def check_rebuildable(task: Task) -> None:
+    """Raise InputError for a robot whose state cannot be read from its sensors."""
+    if task.robot not in ("Point", "Car"):
+        raise InputError(f"worlds can be rebuilt from observations of the robots Point and Car, actually: {task.robot}")
+
+
+def rebuild_worlds(
+    batch: WorldBatch, observations: FloatArray, steps: NDArray[np.int64], rngs: Sequence[np.random.Generator]
+) -> WorldState:
+    """Return worlds of the batch's task for observations (n, obs) after steps (n,) of their episodes."""
+    worlds = empty_worlds(batch.compiled_task, batch.model, len(observations))
+    for row, rng in enumerate(rngs):
+        _Rebuilt(batch, worlds, row, rng).fill(observations[row], int(steps[row]))
+    return worlds
+
+
+class _Rebuilt:
+    """One world that is being rebuilt."""
+
+    def __init__(self, batch: WorldBatch, worlds: WorldState, row: int, rng: np.random.Generator) -> None:
+        self.task, self.plan, self.rng = batch.task, batch.compiled_task, rng
+        self.world = WorldState._make(array[row : row + 1] for array in worlds)  # views of one row
+        self.robot = np.zeros(2)  # m, in the arena
+        self.turn = np.eye(2)  # from the robot's frame to the arena's
+
+    def fill(self, observation: FloatArray, steps: int) -> None:
+        """Set the whole state but the random generator."""
+        world, plan, starts = self.world, self.plan, self.task.lidar_starts
+        world.obs[0], world.phase[0], world.steps[0] = observation, RUNNING, steps
+        world.time[0] = steps * SUBSTEPS * plan.timestep
+        heading = math.atan2(-observation[9], -observation[10])  # the magnetometer points along the arena's -y
+        self.turn = np.array([[math.cos(heading), -math.sin(heading)], [math.sin(heading), math.cos(heading)]])
+        rings = {kind.name: observation[starts[kind.name] :][:LIDAR_BINS] for kind in self.task.objects}
+        offsets = {
+            kind.name: decode_lidar(rings[kind.name], kind.count, self.rng) @ self.turn.T for kind in self.task.objects
+        }
+        self._place_robot(offsets)
+        self._set_robot(observation, heading)
+        item = 1
+        for kind in self.task.objects:
+            resting = isinstance(kind, Buttons) and plan.reward == BUTTON and not rings[kind.name].any()
+            if resting:  # the buttons are dark: they may be anywhere
+                world.timer[0] = self.rng.integers(1, BUTTON_REST + 1)
+            self._set_objects(kind, item, offsets[kind.name], None if resting else rings[kind.name])
+            item += kind.count
+        self._set_goal()
+
+    def _place_robot(self, offsets: dict[str, FloatArray]) -> None:
+        """Draw the place of the robot so that what it sees lies inside of the arena."""
+        seen = np.concatenate([np.zeros((1, 2)), *offsets.values()])
+        low, high = -self.plan.extents - seen.min(axis=0), self.plan.extents - seen.max(axis=0)
+        middle, half = (low + high) / 2.0, np.maximum(high - low, 0.0) / 2.0
+        self.robot = middle + half * self.rng.uniform(-1.0, 1.0, 2)
+
+    def _set_robot(self, observation: FloatArray, heading: float) -> None:
+        world, velocity, gyro = self.world, observation[3:6], observation[6:9]
+        world.xy[0, 0], world.rot[0, 0] = self.robot, heading
+        world.position[0] = *self.robot, self.plan.height[0]
+        rotation = np.eye(3)
+        rotation[:2, :2] = self.turn
+        world.rotation[0] = rotation.ravel()
+        if not self.plan.free_robot:  # the joints' axes are those of the pose at rest, which is the present one
+            world.qvel[0, :3] = velocity[0], velocity[1], gyro[2]
+            return
+        qpos, qvel = world.qpos[0], world.qvel[0]
+        qpos[:3] = world.position[0]
+        qpos[3:7] = math.cos(heading / 2.0), 0.0, 0.0, math.sin(heading / 2.0)
+        qvel[:3] = rotation @ velocity
+        qvel[3:6] = gyro
+        qvel[6:8] = [-(velocity[1] + gyro[2] * side) / _WHEEL for side in _WHEEL_SIDE]  # wheels that do not slip
+        mujoco.mju_mat2Quat(qpos[9:13], np.ascontiguousarray(observation[15:24]))
+        qvel[8:11] = observation[12:15]
+
+    def _set_objects(self, kind: Objects, first: int, offsets: FloatArray, ring: FloatArray | None) -> None:
+        """Place the objects that are seen at offsets (k, 2), and draw places for the others."""
+        world, plan, now = self.world, self.plan, float(self.world.time[0])
+        for index in range(kind.count):
+            item = first + index
+            place = self.robot + offsets[index] if index < len(offsets) else self._hidden(kind, ring)
+            centre, speed, height = place, np.zeros(2), plan.height[item]
+            if plan.mocap_at[item] >= 0:
+                radius = plan.travel[plan.mocap_at[item]]
+                centre = place - radius * np.array([math.sin(now), math.cos(now)])
+                speed, height = radius * np.array([math.cos(now), -math.sin(now)]), height + HOVER
+            world.xy[0, item] = centre
+            world.rot[0, item] = self.rng.uniform(0.0, 2.0 * math.pi)
+            if isinstance(kind, PushBox):
+                world.rot[0, item], speed = self._pushed(kind, place)
+            at = plan.qpos_at[item]
+            if at >= 0:
+                half = world.rot[0, item] / 2.0
+                world.qpos[0, at : at + 7] = *place, height, math.cos(half), 0.0, 0.0, math.sin(half)
+                world.qvel[0, plan.qvel_at[item] : plan.qvel_at[item] + 2] = speed
+
+    def _pushed(self, box: PushBox, place: FloatArray) -> tuple[float, FloatArray]:
+        """Draw a rotation of the box that leaves room for the robot, and return it with the speed of a pushed box."""
+        offset = place - self.robot
+        distance, reach = float(np.hypot(*offset)), self.task.robot_spec.reach
+        away = offset / max(distance, 1e-9)
+        rotations = self.rng.uniform(0.0, 0.5 * math.pi, _DRAWS)  # four rotations look alike
+        bearing = np.arctan2(-offset[1], -offset[0]) - rotations
+        x, y = np.abs(distance * np.cos(bearing)), np.abs(distance * np.sin(bearing))  # of the robot, from the box
+        cube = np.hypot(np.maximum(x - box.half, 0.0), np.maximum(y - box.half, 0.0))
+        columns = [np.maximum(np.abs(value - box.half) - box.half / 2, 0.0) for value in (x, y)]
+        room = np.minimum(cube, np.hypot(*columns)) - reach
+        free = np.flatnonzero(room >= 0)
+        chosen = int(free[0]) if len(free) else int(room.argmax())
+        robot_speed = self.world.rotation[0].reshape(3, 3)[:2] @ self.world.obs[0, 3:6]
+        push = max(float(robot_speed @ away), 0.0) if room[chosen] < _TOUCHING else 0.0
+        return float(rotations[chosen]), push * away
+
+    def _hidden(self, kind: Objects, ring: FloatArray | None) -> FloatArray:
+        """Draw a place where an object is not seen; far away if none is found."""
+        side = self.plan.extents - kind.keepout
+        for _ in range(_DRAWS):
+            place = self.rng.uniform(-side, side, 2)
+            if ring is None or not visible(ring, *(self.turn.T @ (place - self.robot))):
+                return place
+        return np.array([_FAR, _FAR]) + self.rng.uniform(0.0, _FAR, 2)
+
+    def _set_goal(self) -> None:
+        """Set the goal button, and the distances that the next reward is measured from."""
+        world, plan = self.world, self.plan
+        xy, goal = world.xy[0], world.xy[0, plan.goal]
+        if plan.reward == BUTTON:
+            buttons = xy[plan.button : plan.button + plan.buttons]
+            world.button[0] = 0 if world.timer[0] else np.hypot(*(buttons - goal).T).argmin()
+            buttons[world.button[0]] = goal
+        world.last[0] = np.hypot(*(goal - self.robot)), 0.0
+        if plan.reward == PUSH:
+            box = world.qpos[0, plan.qpos_at[plan.box] :][:3]
+            world.last[0, 0] = np.linalg.norm(box - world.position[0])
+            world.last[0, 1] = np.linalg.norm(box - [*goal, plan.goal_height])
