@@ -58,6 +58,7 @@ def _explain_lookahead(record: Record, foresight: StageForesight, decision: Deci
     setting = info.lookahead
     assert setting is not None
     low, high = setting.weight_range
+    foreseer = "simulation" if info.feature_name.startswith("simulated") else "the networks"
     lines = [
         f"features: {info.feature_name}",
         f"dial: a cost of 1 is worth a return of {foresight.weight:.3g} (safest {high:.3g}, most performant {low:.3g})",
@@ -70,7 +71,7 @@ def _explain_lookahead(record: Record, foresight: StageForesight, decision: Deci
             + ("; the latch holds: the safest setting drives" if foresight.latched else "; the latch does not hold")
         )
     lines.append(
-        f"unit: return and cost to go, discounted by {setting.discount:g} per control step; foreseen by the networks, "
+        f"unit: return and cost to go, discounted by {setting.discount:g} per control step; foreseen by {foreseer}, "
         "then calibrated by the learner"
     )
     for row, arm in enumerate(record.asked):

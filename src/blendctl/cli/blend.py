@@ -247,6 +247,8 @@ def _lookahead_settings(options: dict[str, Any], *, world: str, steps: int | Non
     episode: dict[str, Any] = {} if steps is None else {"episode_steps": steps}
     if lookahead in ("simulated", "twin"):
         simulator = Twin(world, steps) if lookahead == "twin" else None
+        if options["hold"] is not None:
+            episode["hold"] = options["hold"]
         return {"features": SimulatedLookAhead(simulator, **dial, **episode)}
     network = None if lookahead in (None, "learned") else Path(lookahead)
     return {"features": LookAhead(network, **dial, **episode)}
