@@ -1,4 +1,4 @@
-"""Film a blend for the README: `python docs/film.py` writes docs/pictures/blend.gif.
+"""Film a look-ahead blend with a cost budget for the README: `python docs/film.py` writes docs/pictures/blend.gif.
 
 PointGoal1 from above; the colour of the path is the controller that drove, and a ring marks every step with a cost.
 """
@@ -16,12 +16,12 @@ from blendctl import Blender
 from blendctl.controllers import load
 from blendctl.envs.film import open_film
 from blendctl.envs.topdown import MARGIN
-from blendctl.features import Predictions
 
 TARGET = Path(__file__).parent / "pictures" / "blend.gif"
 SIZE, STRIP = 360, 46  # pixels
 COLORS = {"ppo": (170, 51, 119), "ppo-lagrangian": (0, 114, 178)}
 STEPS, EVERY, TRAIL, SEED = 420, 5, 200, 3
+BUDGET = 25.0  # cost per episode
 
 
 def film(target: Path, *, steps: int = STEPS, seed: int = SEED) -> None:
@@ -35,9 +35,8 @@ def film(target: Path, *, steps: int = STEPS, seed: int = SEED) -> None:
     blender = Blender(
         [load(f"PointGoal1/{name}") for name in names],
         names,
-        features=Predictions(horizons=(1, 10)),
-        scales=[0.1, 1.0],
-        hold=5,
+        features="lookahead",
+        cost_budget=BUDGET,
         fallback=names[-1],
         seed=seed,
     )
@@ -74,7 +73,7 @@ def _frame(picture, path, *, total: float, cost: float):
         pen.ellipse([10, y - 5, 20, y + 5], fill=COLORS[name] if name == driver else (215, 215, 215))
         pen.text((28, y), name, fill=(34, 40, 49) if name == driver else (150, 150, 150), font=font, anchor="lm")
     pen.text((SIZE - 10, SIZE + 13), f"return {total:5.2f}", fill=(34, 40, 49), font=font, anchor="rm")
-    pen.text((SIZE - 10, SIZE + 33), f"cost {cost:3.0f}", fill=(34, 40, 49), font=font, anchor="rm")
+    pen.text((SIZE - 10, SIZE + 33), f"cost {cost:.0f} of {BUDGET:.0f}", fill=(34, 40, 49), font=font, anchor="rm")
     return np.asarray(image)
 
 

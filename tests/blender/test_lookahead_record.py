@@ -66,7 +66,8 @@ def test_the_columns_on_disk_equal_the_records(driven):
 
 def test_a_decision_is_explained_in_units_of_return_and_cost(driven, capsys):
     folder, records, _ = driven
-    record = read_record(folder, step=151)
+    step = records[30].step
+    record = read_record(folder, step=step)
     assert record.reason == records[30].reason
     text, foresight = explain_record(record), record.foresight
     assert "features: lookahead, cost budget 30" in text
@@ -78,9 +79,12 @@ def test_a_decision_is_explained_in_units_of_return_and_cost(driven, capsys):
         seen, mean = foresight.foreseen[arm], estimate[arm]
         assert f"  {name}: return to go foreseen {seen[0]:.4g}, calibrated {mean[0]:.4g} (at best" in text
         assert f"cost to go foreseen {-seen[1]:.4g}, calibrated {-mean[1]:.4g} (at best" in text
-    assert f"observed in its 5 steps: reward {record.reward:.4g}, cost {record.cost:.4g}; with the value" in text
+    assert (
+        f"observed in its {record.steps} steps: reward {record.reward:.4g}, cost {record.cost:.4g}; with the value"
+        in text
+    )
     with pytest.raises(SystemExit):
-        main(["explain", str(folder), "--step", "151", "--json"])
+        main(["explain", str(folder), "--step", str(step), "--json"])
     facts = json.loads(capsys.readouterr().out)
     assert facts["dial"]["left"] == BUDGET - foresight.spent
     assert facts["arms"]["wary"]["estimate"]["-cost"] == pytest.approx(estimate[1, 1])

@@ -7,7 +7,7 @@ import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 from chromium import Page
-from short_drive import blend_to
+from short_drive import TRAINED, blend_to, lookahead_of_trained
 
 from blendctl.cli import main
 from blendctl.reports import build_report
@@ -246,6 +246,38 @@ def test_a_run_cut_short_has_a_banner_and_still_plays(page, run_folder, tmp_path
     assert page.run("blendctl.state().return") == pytest.approx(expected(record, 0, 90)[0], abs=1e-5)
     assert not page.run("document.querySelector('#no-map').hidden")
     page.screenshot(screenshots / "report-cut-short.png", whole=True)
+
+
+def test_foresight_shows_what_was_foreseen_and_came_in_the_episode_that_is_picked(page, tmp_path, screenshots):
+    steps = lookahead_of_trained()[1] + 100
+    folder = blend_to(tmp_path, "--cost-budget", 5, "--no-alone", controllers=TRAINED, steps=steps)
+    (folder / "report.html").write_text(build_report(folder), encoding="utf-8")
+    open_report(page, folder)
+    rows = pyarrow.dataset.dataset(folder / "record").to_table().to_pandas()
+    assert "cost more than the budget of 5" in text(page, "#claims")
+    assert page.run("document.querySelectorAll('#foresight .chart').length") == 8
+    for episode in (0, 1):
+        page.run(
+            f"{{ const pick = document.querySelector('#foresight-episode'); pick.value = '{episode}';"
+            "pick.dispatchEvent(new Event('change')) }"
+        )
+        page.run("document.querySelector('#foresight-charts .chart svg').focus()")
+        page.press("ArrowLeft")
+        page.press("Home")
+        tip = page.run("[...document.querySelectorAll('.tip')].find((tip) => !tip.hidden).textContent")
+        first = rows[rows["episode"] == episode].iloc[0]
+        assert tip.startswith("step 1foreseen with bold ")
+        shown = number(tip.split("foreseen with bold ")[1].split("foreseen")[0])
+        assert shown == pytest.approx(first["foreseen_bold_reward"], rel=1e-3)
+    page.run("blendctl.select(1); blendctl.seek(3)")
+    page.settle()
+    headings = page.run("[...document.querySelectorAll('.index h3')].map((e) => e.firstChild.textContent)")
+    assert headings == ["return to go", "cost to go", "loss"]
+    shown = page.run("document.querySelector('.index .value').firstChild.textContent")
+    first = rows[rows["episode"] == 1].iloc[0]
+    assert number(shown) == pytest.approx(first["estimate_bold_reward"] * first["unit_reward"], rel=6e-3)
+    assert page.run("document.documentElement.scrollWidth <= innerWidth"), "the page scrolls sideways"
+    page.screenshot(screenshots / "report-foresight.png", whole=True)
 
 
 def test_the_page_of_an_experiment_plays_too(page, tmp_path, screenshots):

@@ -268,6 +268,11 @@ class Blender:
         return None if present is None else present.choice
 
     @property
+    def quantities(self) -> tuple[str, ...]:
+        """What the numbers of a decision are about: the objectives, or values to go if the features look ahead."""
+        return self._run_info.quantities
+
+    @property
     def holding(self) -> bool:
         """Whether the present stage lasts for another control step (hold > 1)."""
         return self._ledger.holding

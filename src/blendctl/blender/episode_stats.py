@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from blendctl import pareto
 from blendctl.blender.record import Record
-from blendctl.statistics import mean_interval
+from blendctl.statistics import mean_interval, proportion_interval
 
-__all__ = ["EpisodeStats"]
+__all__ = ["EpisodeStats", "over_budget"]
+
+
+def over_budget(costs: Sequence[float], budget: float | None) -> dict[str, Any]:
+    """Return the share of episodes whose cost exceeds a budget, with its exact 95% interval, as JSON data.
+
+    Empty without a budget or episodes.
+
+    >>> over_budget([10.0, 30.0, 25.0, 0.0], 25.0)["over_budget"]
+    0.25
+    """
+    if budget is None or not costs:
+        return {}
+    over = sum(cost > budget for cost in costs)
+    interval = proportion_interval(over, len(costs))
+    return {"cost_budget": budget, "over_budget": over / len(costs), "over_budget_ci95": interval}
 
 
 class EpisodeStats:

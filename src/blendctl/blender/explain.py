@@ -80,9 +80,9 @@ def _explain_lookahead(record: Record, foresight: StageForesight, decision: Deci
         for goal, numbers in enumerate(zip(foresight.foreseen[arm], estimate, ucb, strict=True)):
             (word, seen), (_, mean), (_, best) = (quantity_in_words(info, goal, float(value)) for value in numbers)
             parts.append(f"{word} foreseen {seen:.4g}, calibrated {mean:.4g} (at best {best:.4g})")
-        loss = decision.loss[row] * record.units[0]
+        loss = decision.loss[row] * record.loss_unit
         lines.append(f"  {info.names[arm]}: {'; '.join(parts)}; loss {loss:.3g} in units of return")
-    bound = record.loss_bound * record.units[0]
+    bound = record.loss_bound * record.loss_unit
     lines.append(
         f"the rule ({info.rule}): the look-ahead loss of this choice is at most {bound:.3g} in units of return"
     )

@@ -103,11 +103,6 @@ class Objectives:
         words = [_COLUMN.sub("_", name.replace("-", "minus_")).strip("_") for name in self.names]
         return [word if words.count(word) == 1 else f"{word}_{i}" for i, word in enumerate(words)]
 
-    def in_words(self, index: int, value: float) -> tuple[str, float]:
-        """Return a quantity in plain words: -0.4 of "-cost" is a cost of 0.4."""
-        name = self.names[index]
-        return (name[1:], -value) if name.startswith("-") else (name, value)
-
 
 def _present(feedback: Feedback) -> dict[str, Any]:
     return {name: value for name, value in feedback.items() if value is not None}

@@ -27,10 +27,8 @@ def reason_of(record: Record) -> str:
 
 def quantity_in_words(info: RunInfo, goal: int, value: float) -> tuple[str, float]:
     """Return a quantity in plain words: an estimate of -0.4 of "-cost" is a cost of 0.4, or a cost to go of 0.4."""
-    word, plain = info.objectives.in_words(goal, value)
-    if info.lookahead is None:
-        return word, plain
-    return f"{'return' if word == 'reward' else word} to go", plain
+    name = info.quantities[goal]
+    return (name[1:], -value) if name.startswith("-") else (name, value)
 
 
 def _by_rule(record: Record) -> str:

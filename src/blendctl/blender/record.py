@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl.bandit import Decision
-from blendctl.features import LookAheadInfo, StageForesight
+from blendctl.features.base import VALUES_TO_GO, LookAheadInfo, StageForesight
 
 if TYPE_CHECKING:
     from blendctl.blender.objectives import Objectives
@@ -32,6 +32,11 @@ class RunInfo:
     dwell: int
     feature_name: str = ""  # the features that decide, in words
     lookahead: LookAheadInfo | None = None  # of features that look ahead
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """What the numbers of a decision are about, one per objective."""
+        return self.objectives.names if self.lookahead is None else VALUES_TO_GO
 
 
 class StageDecision(NamedTuple):
@@ -124,6 +129,11 @@ class Record(NamedTuple):
     def units(self) -> FloatArray:
         """What one unit of the decision's numbers is worth in each objective, (objectives,)."""
         return self.run_info.scales if self.foresight is None else self.run_info.scales * self.foresight.units
+
+    @property
+    def loss_unit(self) -> float:
+        """What one unit of a loss is worth: a return if the features look ahead, else 1."""
+        return 1.0 if self.foresight is None else float(self.foresight.units[0])
 
     @property
     def loss_bound(self) -> float:

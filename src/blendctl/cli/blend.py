@@ -143,7 +143,7 @@ def blend(
         world=world, names=arm_names, episodes=episodes, steps=steps, seed=seed, counterfactual=judged
     ) as session:
         if live:
-            click.echo(f"live: {session.open_live_page(port, objectives=list(blender.objectives.names))}", err=True)
+            click.echo(f"live: {session.open_live_page(port, objectives=list(blender.quantities))}", err=True)
             if open_page:
                 click.launch(session.url)
         if alone:
@@ -153,10 +153,10 @@ def blend(
                 fixed |= {"features": "one-hot", "hold": blender.hold}
             for arm, name in enumerate(arm_names):
                 driver = Blender(drivers, arm_names, rule=Fixed(arm=arm), seed=seed, **fixed | {"frozen": True})
-                summary["alone"][name] = _with_budget(session.drive(driver, title=f"{name} alone"), budget)
+                summary["alone"][name] = session.drive(driver, title=f"{name} alone", budget=budget)
             write_run_file()  # keeps these results if the blended run crashes
         track = None if out is None else out / "track"
-        summary |= _with_budget(session.drive(blender, title="blended", track=track), budget)
+        summary |= session.drive(blender, title="blended", track=track, budget=budget)
     summary |= {
         "loss_bound": blender.loss_bound if math.isfinite(blender.loss_bound) else None,
         "events": blender.counts.events,
@@ -252,18 +252,6 @@ def _lookahead_settings(options: dict[str, Any], *, world: str, steps: int | Non
         return {"features": SimulatedLookAhead(simulator, **dial, **episode)}
     network = None if lookahead in (None, "learned") else Path(lookahead)
     return {"features": LookAhead(network, **dial, **episode)}
-
-
-def _with_budget(summary: dict[str, Any], budget: float | None) -> dict[str, Any]:
-    """Add the share of episodes whose cost exceeds the budget, with its exact 95% interval."""
-    from blendctl.statistics import proportion_interval
-
-    costs = summary["costs"]
-    if budget is None or not costs:
-        return summary
-    over = sum(cost > budget for cost in costs)
-    share = {"over_budget": over / len(costs), "over_budget_ci95": proportion_interval(over, len(costs))}
-    return summary | {"cost_budget": budget} | share
 
 
 def _table(summary: dict[str, Any], names: list[str], *, judged: bool) -> Table:

@@ -43,10 +43,12 @@ class DriveSession:
         if self.live is not None:
             self.live.close()
 
-    def drive(self, blender: Blender, *, title: str, track: Path | None = None) -> dict[str, Any]:
-        """Drive all episodes and return the summary; `track` is the directory for poses."""
+    def drive(
+        self, blender: Blender, *, title: str, track: Path | None = None, budget: float | None = None
+    ) -> dict[str, Any]:
+        """Drive all episodes and return the summary; track: directory for poses; budget: cost per episode."""
         from blendctl.blender import run
-        from blendctl.blender.episode_stats import EpisodeStats
+        from blendctl.blender.episode_stats import EpisodeStats, over_budget
         from blendctl.cli.blend_display import live_display
         from blendctl.envs import SingleWorld
         from blendctl.envs.pose_recorder import PoseRecorder
@@ -71,4 +73,5 @@ class DriveSession:
             if self.live is not None:
                 self.live.catch_up()
         finished = stats.ended
-        return stats.summary() | {"returns": stats.returns[:finished], "costs": stats.costs[:finished]}
+        costs = stats.costs[:finished]
+        return stats.summary() | over_budget(costs, budget) | {"returns": stats.returns[:finished], "costs": costs}

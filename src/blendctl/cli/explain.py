@@ -43,7 +43,7 @@ def _facts(record: Record) -> dict[str, Any]:
             arms[info.names[arm]] |= {
                 "estimate": dict(zip(goals, (decision.estimate[row] * units).tolist(), strict=True)),
                 "index": dict(zip(goals, (decision.ucb[row] * units).tolist(), strict=True)),
-                "loss": float(decision.loss[row] * units[0]),
+                "loss": float(decision.loss[row] * record.loss_unit),
             }
             if foresight is not None:
                 arms[info.names[arm]]["foreseen"] = dict(zip(goals, foresight.foreseen[arm].tolist(), strict=True))
@@ -57,7 +57,7 @@ def _facts(record: Record) -> dict[str, Any]:
         "features": info.feature_name,
         "dial": None if foresight is None else _dial(record, foresight),
         "candidates": list(record.candidates),
-        "loss_bound": float(record.loss_bound * units[0]) if decision is not None else None,
+        "loss_bound": float(record.loss_bound * record.loss_unit) if decision is not None else None,
         "arms": arms,
         "action": record.action.tolist(),
         "feedback": feedback,

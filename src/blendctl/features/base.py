@@ -15,6 +15,8 @@ from blendctl.errors import InputError
 
 FloatArray = NDArray[np.float64]
 
+VALUES_TO_GO = ("return to go", "-cost to go")  # what the objectives of a look-ahead feature estimate
+
 
 @dataclass(frozen=True)
 class LookAheadInfo:

@@ -7,15 +7,14 @@ from typing import Any
 from blendctl.reports.blend_run import BlendRun
 from blendctl.reports.blend_verdict import verdict_sentence
 from blendctl.reports.charts import blend_charts
+from blendctl.reports.foresight_chart import foresight_charts
 from blendctl.reports.page import Page, Section
 from blendctl.reports.page_data import Card, Color, Headline, Provenance, Table, TableRow
 from blendctl.reports.page_warnings import blend_warnings
 from blendctl.reports.replay import moments, replay
 
-NOTE = (
-    "Means per episode with 95% confidence intervals. Average loss: true maximal loss per stage, in scaled units. "
-    "Its bound: the average loss cannot exceed it."
-)
+NOTE = "Means per episode with 95% confidence intervals."
+LOSS_NOTE = "Average loss: true maximal loss per stage, in scaled units. Its bound: the average loss cannot exceed it."
 
 
 def headline(run: BlendRun) -> Headline:
@@ -29,23 +28,43 @@ def headline(run: BlendRun) -> Headline:
         banner.append(f"{run.summary['episodes']} of {planned} episodes ended; {len(run.stages)} stages were recorded.")
     known = "return_mean" in run.summary
     verdict = verdict_sentence(run.summary, run.names) if known else "Nothing was recorded."
-    return Headline(run.about.get("world") or "Recorded run", verdict, banner=banner)
+    return Headline(run.about.get("world") or "Recorded run", verdict, _claims(run), banner)
+
+
+def _claims(run: BlendRun) -> list[str]:
+    """Return which features decided, and how the budget was held."""
+    summary, features = run.summary, run.stages.header.get("features") if run.stages else ""
+    claims = [f"Features that decided: {features}."] if features else []
+    if "over_budget_ci95" in summary:
+        low, high = summary["over_budget_ci95"]
+        claims.append(
+            f"{summary['over_budget']:.0%} of the episodes cost more than the budget of {summary['cost_budget']:g} "
+            f"(95% interval {low:.0%} to {high:.0%}); the mean cost is {summary['cost_mean']:.1f}."
+        )
+    return claims
 
 
 def table(run: BlendRun) -> Table | None:
     """List each controller alone and the blend."""
     alone, names = run.about.get("alone") or {}, run.names
     labels = ["performant", *[""] * (len(names) - 2), "safe"] if len(names) > 1 else [""]
+    lookahead = run.stages is not None and bool(run.stages.header.get("lookahead"))
     rows = [
-        _row(name, alone[name], names, label=labels[arm], color=arm) for arm, name in enumerate(names) if name in alone
+        _row(name, alone[name], names, label=labels[arm], color=arm, lookahead=lookahead)
+        for arm, name in enumerate(names)
+        if name in alone
     ]
     if "return_mean" in run.summary:
-        rows.append(_row("blended", run.summary, names, label="", color="blend"))
-    return Table(rows, NOTE) if rows else None
+        rows.append(_row("blended", run.summary, names, label="", color="blend", lookahead=lookahead))
+    if not rows:
+        return None
+    return Table(rows, f"{NOTE} {LOSS_NOTE}" if any(row.loss is not None for row in rows) else NOTE)
 
 
-def _row(name: str, summary: dict[str, Any], names: list[str], *, label: str, color: Color) -> TableRow:
-    share = summary.get("arm_share") or {}
+def _row(
+    name: str, summary: dict[str, Any], names: list[str], *, label: str, color: Color, lookahead: bool
+) -> TableRow:
+    share, over = summary.get("arm_share") or {}, summary.get("over_budget_ci95")
     return TableRow(
         name,
         label,
@@ -57,7 +76,8 @@ def _row(name: str, summary: dict[str, Any], names: list[str], *, label: str, co
         switches=summary.get("switches"),
         correct=summary.get("correct_ratio"),
         loss=summary.get("average_loss"),
-        bound=summary.get("loss_bound"),
+        bound=None if lookahead else summary.get("loss_bound"),
+        over_budget=None if over is None else (summary["over_budget"], *over),
     )
 
 
@@ -76,6 +96,7 @@ def provenance(run: BlendRun) -> Provenance:
         ("seeds", "" if seed is None else f"{seed} to {seed + episodes - 1}" if episodes > 1 else str(seed)),
         ("controllers", ", ".join(str(spec) for spec in about.get("controllers") or ())),
         ("objectives", ", ".join(stages.objectives) if stages else ""),
+        ("features", str(stages.header.get("features") or "") if stages else ""),
         ("rule", stages.rule if stages else ""),
         ("options", ", ".join(options)),
         ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
@@ -104,6 +125,7 @@ SECTIONS: tuple[Section[BlendRun], ...] = (
     Section("table", "", table),
     Section("replay", "Replay", replay),
     Section("moments", "Costliest moments", moments),
+    Section("foresight", "Foresight", foresight_charts),
     Section("charts", "Charts", blend_charts),
     Section("warnings", "Warnings", blend_warnings),
     Section("provenance", "How it was made", provenance),

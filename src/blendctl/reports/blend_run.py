@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from blendctl.blender.episode_stats import over_budget
+from blendctl.features.base import VALUES_TO_GO
 from blendctl.reports.replay import ReplayData, ReplayedEpisode, episode_sums
 from blendctl.reports.run_data import FloatArray, PoseTable, StageTable, read_poses, read_stages
 from blendctl.reports.run_dir import RunDir
@@ -35,8 +37,10 @@ class BlendRun:
 
     @property
     def objectives(self) -> list[str]:
-        """Names of the objectives."""
-        return self.stages.objectives if self.stages else ["reward", "-cost"]
+        """Names of the objectives, or of the values to go that a look-ahead run estimates."""
+        if self.stages is None:
+            return ["reward", "-cost"]
+        return list(VALUES_TO_GO) if self.stages.header.get("lookahead") else self.stages.objectives
 
 
 def read_blend_run(folder: RunDir, *, replays: int) -> BlendRun:
@@ -71,7 +75,8 @@ def _summary_of_record(stages: StageTable, sums: list[ReplayedEpisode]) -> dict[
     returns = np.array([episode.total_return for episode in counted])
     costs = np.array([episode.cost for episode in counted])
     arms, steps = stages.column("arm"), stages.column("steps")
-    return {
+    budget = (stages.header.get("lookahead") or {}).get("cost_budget")
+    return over_budget(costs.tolist() if complete else [], budget) | {
         "episodes": len(complete),
         "steps": int(steps.sum()),
         "return_mean": float(returns.mean()),

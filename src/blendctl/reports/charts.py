@@ -84,7 +84,8 @@ def blend_charts(run: BlendRun) -> list[Chart] | None:
     charts = [
         *(_per_episode(run, quantity) for quantity in ("return", "cost")),
         Chart("Correct choices", _known([line]), "stage", unit="%", low=0.0, high=100.0),
-        loss_chart("", losses, x="stage", note=note),
+        # The bound of a look-ahead run is about values to go, which no counterfactual step measures.
+        *([] if stages.header.get("lookahead") else [loss_chart("", losses, x="stage", note=note)]),
         _shares(stages),
         *_theta(run),
     ]

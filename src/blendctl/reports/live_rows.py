@@ -64,14 +64,14 @@ class LiveRows:
             "start": [record.step - before for record in records],
             "arm": [record.arm for record in records],
             "correct": [-1 if record.correct is None else int(record.correct) for record in records],
-            "bound": [record.loss_bound for record in records],
+            "bound": [record.loss_bound * record.loss_unit for record in records],
         }
         numbers = np.full((len(records), arms, 1 + 2 * goals), np.nan)
         for row, record in enumerate(records):
             decision, units = record.decision, record.units
             if decision is not None:
                 asked = list(record.asked)
-                numbers[row, asked, 0] = decision.loss
+                numbers[row, asked, 0] = decision.loss * record.loss_unit
                 numbers[row, asked, 1 : 1 + goals] = decision.estimate * units
                 numbers[row, asked, 1 + goals :] = decision.ucb * units
         for arm in range(arms):

@@ -62,6 +62,7 @@ class TableRow:
     correct: float | None = None
     loss: float | None = None
     bound: float | None = None
+    over_budget: Interval | None = None  # share of episodes
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,23 @@ class Chart:
     high: float | None = None
     log: bool = False
     note: str = ""
+
+
+@dataclass(frozen=True)
+class EpisodeCharts:
+    """Charts of one episode."""
+
+    number: int
+    charts: list[Chart]
+
+
+@dataclass(frozen=True)
+class ForesightCharts:
+    """What was foreseen and what came: over the run, and through each of some episodes."""
+
+    note: str
+    charts: list[Chart]
+    episodes: list[EpisodeCharts]
 
 
 @dataclass(frozen=True)

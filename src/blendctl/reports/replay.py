@@ -147,8 +147,8 @@ def _pack_stages(stages: StageTable, rows: IntArray, starts: IntArray, packer: P
     packer.add("arm", stages.column("arm")[rows], "b")
     correct = [-1 if value is None else int(value) for value in stages.table["correct"].to_pylist()]
     packer.add("correct", np.array(correct)[rows], "b")
-    packer.add("bound", stages.floats("loss_bound")[rows], "f", bits=BITS)
-    loss = stages.by_arm("loss")[rows]
+    packer.add("bound", (stages.floats("loss_bound")[:, None] * stages.loss_unit)[rows, 0], "f", bits=BITS)
+    loss = (stages.by_arm("loss") * stages.loss_unit)[rows]
     estimate = (stages.by_arm_and_objective("estimate") * stages.units)[rows]
     ucb = (stages.by_arm_and_objective("ucb") * stages.units)[rows]
     for arm in range(len(stages.names)):

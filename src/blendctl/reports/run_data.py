@@ -72,6 +72,11 @@ class StageTable:
         units = np.stack([self.floats(f"unit_{goal}") for goal in self.header["objective_columns"]], axis=1)
         return np.asarray(units * self.scales)[:, None, :]
 
+    @property
+    def loss_unit(self) -> FloatArray:
+        """Return what one unit of a loss is worth, 1 or (n, 1): a return in a look-ahead run."""
+        return self.units[..., 0] if self.header.get("lookahead") else np.ones(1)
+
     def reasons(self, rows: NDArray[np.int64]) -> list[str]:
         """Return the reason of the decision of each given row."""
         part = self.table.take(rows)

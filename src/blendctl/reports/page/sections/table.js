@@ -4,6 +4,7 @@ section("table", (host, { rows, note }) => {
   const ranges = { returns: rangeOf(rows, "returns"), costs: rangeOf(rows, "costs") };
   const known = (value) => value !== null && value !== undefined;
   const extras = [
+    ["over_budget", "over budget", ([share, low, high]) => `${Math.round(100 * share)}% (${Math.round(100 * low)} to ${Math.round(100 * high)})`],
     ["share", "who drove", (share) => (share.some(known) ? `${share.map((part) => Math.round(100 * part)).join(" / ")}%` : "")],
     ["switches", "switches", (count) => count.toLocaleString("en")],
     ["correct", "correct", (ratio) => `${fixed(100 * ratio, 1)}%`],

@@ -1,0 +1,94 @@
+"""Measure what looking ahead costs: one act + observe of a look-ahead blend beside the paper's next-step blend.
+
+    python bench/lookahead.py [--steps 500] [--rounds 5] [--json bench/results/lookahead.json]
+
+Both blenders see the same observations of PointGoal1, recorded before; no physics is measured. Of every step the
+fastest round counts. A look-ahead blender decides once per stage, so steps that decide and steps that do not are
+reported apart. The loading time is that of `Blender(...)`, which finds and reads the networks by their digests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from pathlib import Path
+
+import numpy as np
+
+from blendctl import Blender
+from blendctl.controllers import load
+from blendctl.controllers.zoo import PAIRS, find_lookahead
+from blendctl.envs import SingleWorld
+
+WARM_UP = 50  # steps that do not count
+
+
+def observed(steps: int) -> np.ndarray:
+    """Return the observations of an episode driven by the performant controller, (steps, observation_size)."""
+    world, driver = SingleWorld("PointGoal1", max_episode_steps=10**9), load(PAIRS["PointGoal1"][0])
+    rows = [world.reset(seed=0)[0]]
+    while len(rows) < steps:
+        rows.append(world.step(driver.act(rows[-1]))[0])
+    world.close()
+    return np.array(rows)
+
+
+def microseconds(observations: np.ndarray, rounds: int, **options: object) -> dict[str, float]:
+    """Measure act + observe: the mean of a control step, and of those that decide and those that do not."""
+    pair = [load(name) for name in PAIRS["PointGoal1"]]
+    best = np.full(len(observations), np.inf)
+    decides = np.zeros(len(observations), bool)
+    loading = np.inf
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        blender = Blender(pair, ["fast", "safe"], fallback="safe", seed=0, **options)
+        loading = min(loading, time.perf_counter() - begun)
+        for at, observation in enumerate(observations):
+            begun = time.perf_counter()
+            blender.act(observation)
+            blender.observe(0.01, 0.0)
+            best[at] = min(best[at], time.perf_counter() - begun)
+            decides[at] = blender.choice.step == blender.step
+    counted, decided = best[WARM_UP:] * 1e6, decides[WARM_UP:]
+    held = counted[~decided]
+    return {
+        "step_us": float(counted.mean()),
+        "deciding_step_us": float(counted[decided].mean()),
+        "held_step_us": float(held.mean()) if len(held) else float("nan"),
+        "deciding_step_p99_us": float(np.percentile(counted[decided], 99)),
+        "loading_ms": loading * 1e3,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path, default=Path(__file__).parent / "results" / "lookahead.json")
+    arguments = parser.parse_args()
+    observations = observed(arguments.steps)
+    network = find_lookahead([load(name) for name in PAIRS["PointGoal1"]])
+    assert network is not None
+    begun = time.perf_counter()
+    for observation in observations:
+        network.row(observation, network.weight_range[0])
+    alone = (time.perf_counter() - begun) / len(observations) * 1e6
+    results = {
+        "predictions": microseconds(observations, arguments.rounds, features="predictions"),
+        "lookahead": microseconds(observations, arguments.rounds, features="lookahead", cost_budget=25.0),
+        "networks_alone_us": alone,
+    }
+    results["ratio"] = results["lookahead"]["step_us"] / results["predictions"]["step_us"]
+    for name in ("predictions", "lookahead"):
+        print(f"{name:12} " + ", ".join(f"{key} {value:.1f}" for key, value in results[name].items()))
+    print(
+        f"networks alone {alone:.1f} us; a control step of look-ahead takes {results['ratio']:.2f} of a next-step one"
+    )
+    about = {"command": "python bench/lookahead.py", "python": platform.python_version(), "numpy": np.__version__}
+    arguments.json.write_text(json.dumps(about | results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""Compare what was foreseen at each decision of a look-ahead run with what came."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl.reports.blend_run import BlendRun
+from blendctl.reports.charts import series
+from blendctl.reports.page_data import Chart, EpisodeCharts, ForesightCharts, Series
+from blendctl.reports.run_data import FloatArray, StageTable
+
+CUT_OFF = 0.05  # largest weight of what follows the end of an episode; decisions with more are not compared
+BINS = 10  # equally many decisions each
+QUANTITIES = (("return", 1.0), ("cost", -1.0))  # with the sign of their objective
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """One quantity at n stages; unknown values are NaN."""
+
+    name: str  # "return" or "cost"
+    by_arm: FloatArray  # (n, arms) foreseen if an arm drives
+    foreseen: FloatArray  # (n,) of the arm that drove
+    calibrated: FloatArray  # (n,) the learner's estimate of it
+    came: FloatArray  # (n,) over the rest of the episode
+
+
+def foresight_charts(run: BlendRun) -> ForesightCharts | None:
+    """Chart return and cost to go as foreseen and as they came; None if the run does not look ahead."""
+    stages = run.stages
+    if stages is None or not stages.header.get("lookahead"):
+        return None
+    discount = float(stages.header["lookahead"]["discount"])
+    if not 0.0 < discount < 1.0:
+        return None  # without a horizon, nothing within an episode is comparable
+    compared = _compare(stages, discount)
+    known: NDArray[np.bool_] = np.isfinite(compared[0].came) & np.isfinite(compared[0].foreseen)
+    if not known.any():
+        return None
+    horizon = math.ceil(math.log(CUT_OFF) / math.log(discount))
+    note = (
+        f"Values to go at each decision, discounted by {discount:g} per control step. What came is the discounted sum "
+        f"until the end of the episode; {int((~known).sum())} of {len(known)} decisions are less than {horizon} steps "
+        "before it and are not compared. It followed from the choices of the blend, so it is compared with what was "
+        "foreseen for the controller that drove."
+    )
+    charts = [_calibration(values, known) for values in compared]
+    charts += [_by_episode(values, known, stages.column("episode")) for values in compared]
+    shown = [] if run.recording is None else [episode.number for episode in run.recording.episodes]
+    return ForesightCharts(note, charts, [_episode(stages, compared, number) for number in shown])
+
+
+def _compare(stages: StageTable, discount: float) -> list[_Compared]:
+    arms = stages.column("arm").astype(np.int64)
+    driver = np.clip(arms, 0, None)[:, None]
+    foreseen = stages.by_arm_and_objective("foreseen")  # (n, arms, 2): reward and -cost
+    estimate = stages.by_arm_and_objective("estimate") * stages.units
+    compared = []
+    for goal, (name, sign) in enumerate(QUANTITIES):
+        came = values_to_go(
+            stages.floats("reward" if name == "return" else name),
+            stages.column("steps"),
+            stages.column("episode"),
+            discount=discount,
+        )
+        by_arm = sign * foreseen[..., goal]
+        mine, learned = (np.take_along_axis(v, driver, axis=1)[:, 0] for v in (by_arm, sign * estimate[..., goal]))
+        compared.append(_Compared(name, by_arm, np.where(arms < 0, np.nan, mine), learned, came))
+    return compared
+
+
+def values_to_go(
+    sums: FloatArray, steps: NDArray[np.integer], episodes: NDArray[np.integer], *, discount: float
+) -> FloatArray:
+    """Return the discounted sum from each stage (n,) to the end of its episode, NaN where the end is too near.
+
+    sums, steps, episodes: sum over each stage, its control steps and its episode, (n,) each. The sum of a stage counts
+    as if it were spread evenly over its steps.
+
+    >>> values_to_go(np.ones(4), np.ones(4, int), np.zeros(4, int), discount=0.1).round(3)
+    array([1.111, 1.11 , 1.1  ,   nan])
+    """
+    out = np.full(len(sums), np.nan)
+    value, weight, episode = 0.0, 1.0, -1
+    for row in range(len(sums) - 1, -1, -1):
+        if episodes[row] != episode:
+            value, weight, episode = 0.0, 1.0, int(episodes[row])
+        count = int(steps[row])
+        carry = discount**count
+        value = sums[row] * (1.0 - carry) / (count * (1.0 - discount)) + carry * value
+        weight *= carry  # of what would follow the end of the episode
+        if weight <= CUT_OFF:
+            out[row] = value
+    return out
+
+
+def _calibration(values: _Compared, known: NDArray[np.bool_]) -> Chart:
+    """Chart what came against what was foreseen, in bins of equally many decisions."""
+    order = np.flatnonzero(known)[np.argsort(values.foreseen[known], kind="stable")]
+    bins = np.array_split(order, min(BINS, len(order)))
+    foreseen = np.array([values.foreseen[rows].mean() for rows in bins])
+    came = np.array([values.came[rows].mean() for rows in bins])
+    band = [np.array([np.quantile(values.came[rows], share) for rows in bins]) for share in (0.25, 0.75)]
+    ends = foreseen[[0, -1]]
+    lines = [
+        series("as foreseen", ends, ends, color="ink", dashed=True),
+        series("came", foreseen, came, color="blend", band=band),
+    ]
+    note = f"mean of what came in {len(bins)} groups of decisions; band: the middle half"
+    return Chart(f"Calibration of {values.name} to go", lines, f"foreseen {values.name} to go", note=note)
+
+
+def _by_episode(values: _Compared, known: NDArray[np.bool_], episodes: NDArray[np.integer]) -> Chart:
+    """Chart the means over the decisions of each episode."""
+    numbers = np.unique(episodes[known])
+    means = {
+        name: np.array([column[known & (episodes == number)].mean() for number in numbers])
+        for name, column in (("networks", values.foreseen), ("learner", values.calibrated), ("came", values.came))
+    }
+    lines = [
+        series("foreseen by the networks", numbers + 1, means["networks"], color="ink", dashed=True),
+        series("calibrated by the learner", numbers + 1, means["learner"], color="c1"),
+        series("came", numbers + 1, means["came"], color="blend"),
+    ]
+    overall = [float(column[known].mean()) for column in (values.foreseen, values.calibrated, values.came)]
+    note = "over all {} decisions: {:.3g} foreseen, {:.3g} calibrated, {:.3g} came".format(int(known.sum()), *overall)
+    return Chart(f"{values.name.capitalize()} to go over the run", lines, "episode", "dots", note=note)
+
+
+def _episode(stages: StageTable, compared: list[_Compared], number: int) -> EpisodeCharts:
+    """Chart what each controller was foreseen to bring through one episode, what came, and what decides."""
+    rows = np.flatnonzero(stages.column("episode") == number)
+    lengths = stages.column("steps")[rows]
+    start = np.cumsum(lengths) - lengths + 1
+    charts = []
+    for values in compared:
+        lines: list[Series] = [
+            series(f"foreseen with {name}", start, values.by_arm[rows, arm], color=arm)
+            for arm, name in enumerate(stages.names)
+        ]
+        lines.append(series("came", start, values.came[rows], color="blend"))
+        charts.append(Chart(f"{values.name.capitalize()} to go", lines, "step"))
+    for values in compared:
+        apart = values.by_arm[rows] - values.by_arm[rows].mean(axis=1, keepdims=True)
+        lines = [series(name, start, apart[:, arm], color=arm) for arm, name in enumerate(stages.names)]
+        note = "foreseen, minus the mean over the controllers: what decides"
+        charts.append(Chart(f"{values.name.capitalize()} to go, difference", lines, "step", note=note))
+    return EpisodeCharts(number, charts)
