@@ -52,6 +52,11 @@ def test_values_to_go_are_discounted_sums_over_the_rest_of_each_episode():
         known = 0.5**left <= 0.05
         assert values[rows][known] == pytest.approx(expected[starts[known]])
         assert np.isnan(values[rows][~known]).all()
+        window = values_to_go(per_step * steps, steps, episodes, discount=0.5, horizon=4)[rows]
+        per_step_rows = np.repeat(per_step[rows], steps[rows])
+        for start, value in zip(starts, window, strict=True):
+            ahead = per_step_rows[start : start + 4]
+            assert value == pytest.approx(came(ahead, 0.5)[0]) if len(ahead) == 4 else np.isnan(value)
 
 
 def test_the_charts_equal_the_record_in_units_of_return_and_cost(folder, table):

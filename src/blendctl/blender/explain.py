@@ -70,8 +70,9 @@ def _explain_lookahead(record: Record, foresight: StageForesight, decision: Deci
             + (f"{left:.4g} left" if left >= 0 else f"{-left:.4g} over it")
             + ("; the latch holds: the safest setting drives" if foresight.latched else "; the latch does not hold")
         )
+    over = "" if setting.horizon is None else f" over {setting.horizon} steps"
     lines.append(
-        f"unit: return and cost to go, discounted by {setting.discount:g} per control step; foreseen by {foreseer}, "
+        f"unit: return and cost to go{over}, discounted by {setting.discount:g} per control step; foreseen by {foreseer}, "
         "then calibrated by the learner"
     )
     for row, arm in enumerate(record.asked):
@@ -176,7 +177,7 @@ def _lookahead_info(header: dict[str, Any] | None) -> LookAheadInfo | None:
     if header is None:
         return None
     low, high = header["weight_range"]
-    return LookAheadInfo(header["discount"], (low, high), header["prefer"], header["cost_budget"])
+    return LookAheadInfo(**header | {"weight_range": (low, high)})
 
 
 def _foresight(row: dict[str, Any], arms: list[str], goals: list[str]) -> StageForesight | None:

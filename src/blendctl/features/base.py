@@ -26,6 +26,7 @@ class LookAheadInfo:
     weight_range: tuple[float, float]  # return that a unit of cost is worth: lowest, highest
     prefer: float | None = None  # 0 safest, 1 most performant
     cost_budget: float | None = None  # per episode
+    horizon: int | None = None  # control steps that count; None: all that follow
 
 
 class StageForesight(NamedTuple):

@@ -169,7 +169,8 @@ class BoundSimulatedLookAhead(BoundFeature):
         self.options, self.controllers, self.network, self.dial = options, list(controllers), network, dial
         self.hold, self.warning = options.hold, dial.warning
         self.discount = options.discount or (DISCOUNT if network is None else network.discount)
-        self.lookahead = LookAheadInfo(self.discount, (dial.low, dial.high), dial.prefer, dial.cost_budget)
+        horizon = options.horizon if network is None else None
+        self.lookahead = LookAheadInfo(self.discount, (dial.low, dial.high), dial.prefer, dial.cost_budget, horizon)
         self.weight = dial.weights(np.zeros(1), np.zeros(1))  # (B,) of the present stage
         self._step = np.zeros(1, np.int64)  # (B,) control steps of the episode before the present stage
         self._spent = np.zeros(1)  # (B,) cost of the episode before the present stage

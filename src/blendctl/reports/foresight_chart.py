@@ -34,19 +34,17 @@ def foresight_charts(run: BlendRun) -> ForesightCharts | None:
     stages = run.stages
     if stages is None or not stages.header.get("lookahead"):
         return None
-    discount = float(stages.header["lookahead"]["discount"])
-    if not 0.0 < discount < 1.0:
-        return None  # without a horizon, nothing within an episode is comparable
-    compared = _compare(stages, discount)
+    discount, horizon = stages.header["lookahead"]["discount"], stages.header["lookahead"].get("horizon")
+    compared = _compare(stages, discount, horizon)
     known: NDArray[np.bool_] = np.isfinite(compared[0].came) & np.isfinite(compared[0].foreseen)
     if not known.any():
         return None
-    horizon = math.ceil(math.log(CUT_OFF) / math.log(discount))
+    limit = f"until the end of the episode, or {math.ceil(math.log(CUT_OFF) / math.log(discount))} steps at least"
     note = (
         f"Values to go at each decision, discounted by {discount:g} per control step. What came is the discounted sum "
-        f"until the end of the episode; {int((~known).sum())} of {len(known)} decisions are less than {horizon} steps "
-        "before it and are not compared. It followed from the choices of the blend, so it is compared with what was "
-        "foreseen for the controller that drove."
+        f"over the control steps that followed ({limit if horizon is None else f'{horizon} steps'}); "
+        f"{int((~known).sum())} of {len(known)} decisions are too near the end of an episode to be compared. What came "
+        "followed from the choices of the blend, so it is compared with the controller that drove."
     )
     charts = [_calibration(values, known) for values in compared]
     charts += [_by_episode(values, known, stages.column("episode")) for values in compared]
@@ -54,7 +52,7 @@ def foresight_charts(run: BlendRun) -> ForesightCharts | None:
     return ForesightCharts(note, charts, [_episode(stages, compared, number) for number in shown])
 
 
-def _compare(stages: StageTable, discount: float) -> list[_Compared]:
+def _compare(stages: StageTable, discount: float, horizon: int | None) -> list[_Compared]:
     arms = stages.column("arm").astype(np.int64)
     driver = np.clip(arms, 0, None)[:, None]
     foreseen = stages.by_arm_and_objective("foreseen")  # (n, arms, 2): reward and -cost
@@ -66,6 +64,7 @@ def _compare(stages: StageTable, discount: float) -> list[_Compared]:
             stages.column("steps"),
             stages.column("episode"),
             discount=discount,
+            horizon=horizon,
         )
         by_arm = sign * foreseen[..., goal]
         mine, learned = (np.take_along_axis(v, driver, axis=1)[:, 0] for v in (by_arm, sign * estimate[..., goal]))
@@ -74,27 +73,36 @@ def _compare(stages: StageTable, discount: float) -> list[_Compared]:
 
 
 def values_to_go(
-    sums: FloatArray, steps: NDArray[np.integer], episodes: NDArray[np.integer], *, discount: float
+    sums: FloatArray,
+    steps: NDArray[np.integer],
+    episodes: NDArray[np.integer],
+    *,
+    discount: float,
+    horizon: int | None = None,
 ) -> FloatArray:
-    """Return the discounted sum from each stage (n,) to the end of its episode, NaN where the end is too near.
+    """Return the discounted sum from each stage on, (n,); NaN where the episode ends too soon to know it.
 
     sums, steps, episodes: sum over each stage, its control steps and its episode, (n,) each. The sum of a stage counts
-    as if it were spread evenly over its steps.
+    as if it were spread evenly over its steps. horizon: control steps that count; None: all until the end of the
+    episode, known where what would follow the end counts less than 5%.
 
     >>> values_to_go(np.ones(4), np.ones(4, int), np.zeros(4, int), discount=0.1).round(3)
     array([1.111, 1.11 , 1.1  ,   nan])
     """
     out = np.full(len(sums), np.nan)
-    value, weight, episode = 0.0, 1.0, -1
-    for row in range(len(sums) - 1, -1, -1):
-        if episodes[row] != episode:
-            value, weight, episode = 0.0, 1.0, int(episodes[row])
-        count = int(steps[row])
-        carry = discount**count
-        value = sums[row] * (1.0 - carry) / (count * (1.0 - discount)) + carry * value
-        weight *= carry  # of what would follow the end of the episode
-        if weight <= CUT_OFF:
-            out[row] = value
+    for episode in np.unique(episodes):
+        rows = np.flatnonzero(episodes == episode)
+        per_step = np.repeat(sums[rows] / steps[rows], steps[rows])
+        total, starts = len(per_step), np.cumsum(steps[rows]) - steps[rows]
+        value = np.zeros(total + 1)  # from each step to the end of the episode
+        for step in range(total - 1, -1, -1):
+            value[step] = per_step[step] + discount * value[step + 1]
+        if horizon is None:
+            out[rows] = np.where(discount ** (total - starts) <= CUT_OFF, value[starts], np.nan)
+        else:
+            ends = starts + horizon
+            window = value[starts] - discount**horizon * value[np.minimum(ends, total)]
+            out[rows] = np.where(ends <= total, window, np.nan)
     return out
 
 
@@ -119,10 +127,10 @@ def _by_episode(values: _Compared, known: NDArray[np.bool_], episodes: NDArray[n
     numbers = np.unique(episodes[known])
     means = {
         name: np.array([column[known & (episodes == number)].mean() for number in numbers])
-        for name, column in (("networks", values.foreseen), ("learner", values.calibrated), ("came", values.came))
+        for name, column in (("foreseen", values.foreseen), ("learner", values.calibrated), ("came", values.came))
     }
     lines = [
-        series("foreseen by the networks", numbers + 1, means["networks"], color="ink", dashed=True),
+        series("foreseen", numbers + 1, means["foreseen"], color="ink", dashed=True),
         series("calibrated by the learner", numbers + 1, means["learner"], color="c1"),
         series("came", numbers + 1, means["came"], color="blend"),
     ]
