@@ -12,18 +12,49 @@ from blendctl.controllers.zoo import PAIRS
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 VERDICT = ROOT / "results" / "paper" / "verdict.json"
+COMPARED = {  # methods of `compare` in the first table, if their results are published
+    "performant": "performant alone: {}",
+    "safe": "safe alone: {}",
+    "random-episode": "a coin before each episode",
+    "paper": "the paper's blend",
+    "lookahead": "look-ahead",
+    "lookahead-budget": "**look-ahead, cost budget 25**",
+    "ceiling": "look-ahead in the true simulator",
+}
 RULE = "|---|---|---|---|---|\n"
+COMPARE_HEAD = "| world | driver | return | cost | over 25 | corner score |\n|---|---|---|---|---|---|\n"
 PAPER_HEAD = f"| world | driver | return | cost | correct choices |\n{RULE}"
 ZOO_HEAD = f"| controller | steps | return | cost | R² of next-step reward, cost while blending |\n{RULE}"
 
 
 def with_tables(text: str) -> str:
     """Return the README's text with its tables replaced."""
-    for head, rows in ((PAPER_HEAD, _paper_rows()), (ZOO_HEAD, _zoo_rows())):
+    for head, rows in ((COMPARE_HEAD, _compare_rows()), (PAPER_HEAD, _paper_rows()), (ZOO_HEAD, _zoo_rows())):
         before, rest = text.split(head, 1)
-        table = head + "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
-        text = before + table + rest[rest.index("\n\n") :]
+        after = rest if rest.startswith("\n") else rest[rest.index("\n\n") + 1 :]
+        text = before + head + "".join(f"| {' | '.join(cells)} |\n" for cells in rows) + after
     return text
+
+
+def _compare_rows() -> list[list[str]]:
+    rows = []
+    for world in PAIRS:
+        file = ROOT / "results" / f"compare-{world}" / "compare.json"
+        compared = json.loads(file.read_text()) if file.is_file() else {"methods": {}}
+        for method, label in COMPARED.items():
+            summary = compared["methods"].get(method)
+            if summary is None:
+                continue
+            alone = {"performant": 0, "safe": -1}.get(method)
+            name = "" if alone is None else compared["controllers"][alone].rpartition("/")[2]
+            over = summary.get("over_budget")
+            low, high = summary["corner_score_ci95"] or (None, None)
+            score = (
+                "" if low is None or alone is not None else f"{summary['corner_score']:+.2f} ({low:.2f} to {high:.2f})"
+            )
+            cells = [*_return_and_cost(summary), "" if over is None else f"{over:.0%}", score]
+            rows.append([world, label.format(name), *cells])
+    return rows
 
 
 def _paper_rows() -> list[list[str]]:
