@@ -72,8 +72,8 @@ def _explain_lookahead(record: Record, foresight: StageForesight, decision: Deci
         )
     over = "" if setting.horizon is None else f" over {setting.horizon} steps"
     lines.append(
-        f"unit: return and cost to go{over}, discounted by {setting.discount:g} per control step; foreseen by {foreseer}, "
-        "then calibrated by the learner"
+        f"unit: return and cost to go{over}, discounted by {setting.discount:g} per control step; foreseen by "
+        f"{foreseer}, then calibrated by the learner"
     )
     for row, arm in enumerate(record.asked):
         parts = []
