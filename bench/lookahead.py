@@ -40,19 +40,17 @@ SWEEP = {"samples": (1, 3, 6), "horizon": (10, 20, 40, 60), "hold": (5, 10, 20)}
 
 
 def naive(world: SingleWorld, second: SingleWorld, pair: list[Any], *, horizon: int, samples: int) -> None:
-    """Roll out every controller followed by every controller, one future after another."""
+    """Roll every controller out, one future after another."""
     start = world.snapshot()
     for sample in range(samples):
-        for first in pair:
-            for then in pair:  # as following="best" does
-                second.restore(start)
-                second.batch.seed(0, sample)
-                observation, rng = second.observation, np.random.default_rng(sample)
-                for step in range(horizon):
-                    controller = first if step < SimulatedLookAhead.hold else then
-                    observation, _, terminated, truncated, _ = second.step(controller.act(observation, rng))
-                    if terminated or truncated:
-                        break
+        for controller in pair:
+            second.restore(start)
+            second.batch.seed(0, sample)
+            observation, rng = second.observation, np.random.default_rng(sample)
+            for _ in range(horizon):
+                observation, _, terminated, truncated, _ = second.step(controller.act(observation, rng))
+                if terminated or truncated:
+                    break
 
 
 def time_decisions(name: str, *, decisions: int, seed: int, samples: int, horizon: int) -> dict[str, float]:
@@ -61,7 +59,7 @@ def time_decisions(name: str, *, decisions: int, seed: int, samples: int, horizo
     world, second = SingleWorld(name), SingleWorld(name)
     second.reset(seed=0)
     observation, _ = world.reset(seed=seed)
-    made = SimulatedLookAhead(world, horizon=horizon, samples=samples)
+    made = SimulatedLookAhead(world, horizon=horizon, samples=samples, following="same")
     bound: Any = made.bind(pair, objectives=2)
     ours, plain = [], []
     for number in range(decisions + 1):  # the first one compiles

@@ -164,13 +164,14 @@ class FutureDrivers:
         start: Any = None if rng is None else rng.bit_generator.state
         for first in range(0, len(observations), block):
             rows = slice(first, first + block)
-            for one in np.unique(arm[rows]):
+            here = arm[rows]
+            for one in here[:1] if (here == here[0]).all() else np.unique(here):
                 if rng is not None:
                     rng.bit_generator.state = start
                 chosen = self._ask(int(one), observations[rows], rows, rng)
                 if actions is None:
                     actions = np.empty((len(observations), chosen.shape[1]))
-                mine = arm[rows] == one
+                mine = here == one
                 actions[rows][mine] = chosen[mine]
         if rng is not None:
             rng.bit_generator.state = start

@@ -79,7 +79,7 @@ class SimulatedLookAhead:
     simulator: Any = None
     horizon: int = 40
     samples: int = 3
-    following: Following = "best"
+    following: Following = "same"
     hold: int = 5
     network: LookAheadNetwork | str | Path | bool | None = None
     prefer: float | None = None
