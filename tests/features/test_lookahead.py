@@ -5,13 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from blendctl import Blender, BlenderBatch
+from blendctl import Blender, BlenderBatch, run
 from blendctl.controllers import load, write_lookahead
 from blendctl.controllers.controller_file import write_controller
 from blendctl.controllers.zoo import find_lookahead
 from blendctl.envs import SingleWorld
 from blendctl.errors import InputError
 from blendctl.features import LookAhead, Scaled, UnitLength
+from blendctl.switches import open_worlds
 
 PAIR = ("PointGoal1/ppo", "PointGoal1/ppo-lagrangian")
 
@@ -103,6 +104,34 @@ def test_a_batch_decides_as_single_blenders_do(pair, observations):
         blender.act(observation)
         arms.append(blender.last.arm)
     assert batch.arm.tolist() == arms
+
+
+def test_a_batch_in_a_loop_of_its_own_equals_the_rollout(pair):
+    def made():
+        return BlenderBatch(pair, 2, cost_budget=25.0, learner="pooled", seed=0)
+
+    steps = 3 * find_lookahead(pair).hold
+    worlds, driven = open_worlds("PointGoal1", 2, steps=steps), made()
+    records = list(run(worlds, driven, episodes=1, seed=3))
+    looped = made()
+    observations, _ = worlds.reset(seed=3)
+    for record in records:
+        after, rewards, _, truncated, infos = worlds.step(looped.act(observations))
+        with pytest.raises(InputError, match="learns from where a step ended"):
+            looped.observe(rewards, infos)
+        mine = looped.observe(rewards, infos, observations=after, ended=truncated)
+        assert mine.arm.tolist() == record.arm.tolist()
+        observations = after
+    worlds.close()
+    assert driven.bandit.stage > 0
+    assert looped.bandit.theta == pytest.approx(driven.bandit.theta)
+    weights = []
+    for _ in range(1 + find_lookahead(pair).hold):  # other episodes, one of which spends its budget in a step
+        looped.act(observations)
+        looped.observe(np.zeros(2), {"cost": np.array([25.0, 0.0])}, observations=observations)
+        weights.append(looped.features.weight)
+    assert weights[0][0] == weights[0][1]
+    assert weights[-1][0] > weights[-1][1]
 
 
 def test_a_budget_is_spent_by_the_episode_and_a_hopeless_one_is_reported(pair):

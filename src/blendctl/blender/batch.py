@@ -105,6 +105,9 @@ class BlenderBatch(BanditSwitch):
         self.step = 0
         self._waiting: StepInput | None = None  # of the action whose feedback has not come
         self._counterfactual: Mapping[str, FloatArray] | None = None
+        # Control steps and cost of the present episodes, and the arms before, for `act` and `observe`.
+        self._episode_step, self._spent = np.zeros(worlds, np.int64), np.zeros(worlds)
+        self._last_arm = np.full(worlds, -1)
 
     def __repr__(self) -> str:
         goals = ", ".join(self.objectives.names)
@@ -120,7 +123,7 @@ class BlenderBatch(BanditSwitch):
         if self._waiting is not None:
             raise StateError("the last step was not observed; call observe(...) between two acts")
         proposals = propose(self.controllers, observations, self.rngs)
-        frame = StepInput.at_start(observations, proposals, step=self.step)
+        frame = StepInput(self.step, observations, proposals, self._episode_step, self._spent, self._last_arm)
         arm = self.choose(frame)
         self._waiting, self._counterfactual = frame, None
         return np.asarray(proposals[arm, self._rows])
@@ -143,19 +146,28 @@ class BlenderBatch(BanditSwitch):
         rewards: FloatArray,
         infos: Mapping[str, Any],
         *,
+        observations: FloatArray | None = None,
         ended: BoolArray | None = None,
         counted: BoolArray | None = None,
     ) -> BatchRecord:
-        """Learn from a step: rewards (B,), costs in infos, and which episodes ended."""
+        """Learn from a step: rewards (B,), costs in infos, and which episodes ended.
+
+        observations: those after the step, before any reset; a blend that looks ahead learns from them.
+        """
         if self._waiting is None:
             raise StateError("there is nothing to observe; call act(observations) first")
+        if observations is None and self.features.bootstraps and not self.frozen:
+            raise InputError(
+                "a blend that looks ahead learns from where a step ended: observe(rewards, infos, observations=...), "
+                'or use features="predictions"'
+            )
         n, frame = len(self), self._waiting
         batch = StepBatch(
             input=frame,
             arm=self.arm,
             weights=None,
             actions=frame.proposals[self.arm, self._rows],
-            observations=frame.observations,
+            observations=frame.observations if observations is None else observations,
             reward=np.asarray(rewards, np.float64),
             cost=np.asarray(infos.get("cost", np.zeros(n)), np.float64),
             ended=np.zeros(n, np.bool_) if ended is None else ended,
@@ -165,6 +177,10 @@ class BlenderBatch(BanditSwitch):
         )
         self.learn(batch)
         self._waiting = None
+        going = ~batch.ended
+        self._episode_step = (frame.episode_step + 1) * going
+        self._spent = (frame.spent + batch.cost) * going
+        self._last_arm = np.where(going, batch.arm, -1)
         return self.record(batch)
 
     def learn(self, batch: StepBatch) -> None:
