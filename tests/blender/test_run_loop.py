@@ -419,7 +419,7 @@ def test_a_reset_that_fails_benches_the_controller():
 
     blender = Blender([Broken(), lambda o: [0.1]], ["broken", "safe"], features="one-hot", seed=0)
     records = list(run(Countdown(3), blender, episodes=2))
-    assert "broken raised RuntimeError in reset: no way back; benched" in records[3].event
+    assert "broken raised, in reset, RuntimeError: no way back; benched" in records[3].event
     assert records[3].name == "safe"
 
 

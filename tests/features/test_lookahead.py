@@ -180,7 +180,9 @@ def test_what_belongs_to_the_next_step_is_refused(pair):
 
 
 def test_other_controllers_orders_and_objectives_are_refused(pair):
-    with pytest.raises(InputError, match="train-lookahead"):
+    with pytest.raises(
+        InputError, match="another order of controllers; use: PointGoal1/ppo, PointGoal1/ppo-lagrangian"
+    ):
         Blender(pair[::-1], features="lookahead")
     with pytest.raises(InputError, match="train-lookahead"):
         Blender([lambda o: [0.0, 0.0], pair[1]], features="lookahead")

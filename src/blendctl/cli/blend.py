@@ -237,6 +237,7 @@ def _plain(value: Any) -> Any:
 
 def _lookahead_settings(options: dict[str, Any], *, world: str, steps: int | None) -> dict[str, Any]:
     """Return the features and the dial of a look-ahead blend, if one was asked for."""
+    from blendctl.envs.catalog import find_task
     from blendctl.features import LookAhead, SimulatedLookAhead, Twin
 
     lookahead, dial = options["lookahead"], {name: options[name] for name in ("cost_budget", "prefer")}
@@ -244,7 +245,7 @@ def _lookahead_settings(options: dict[str, Any], *, world: str, steps: int | Non
         return {}
     if options["features"] not in (None, "lookahead"):
         raise InputError(f"--lookahead, --cost-budget and --prefer do not go with --features {options['features']}")
-    episode: dict[str, Any] = {} if steps is None else {"episode_steps": steps}
+    episode: dict[str, Any] = {"episode_steps": steps or find_task(world).max_episode_steps}
     if lookahead in ("simulated", "twin"):
         simulator = Twin(world, steps) if lookahead == "twin" else None
         if options["hold"] is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,6 +74,10 @@ class LookAhead:
             return read_lookahead(self.network)
         network = find_lookahead(controllers)
         if network is None:
+            for order in itertools.permutations(controllers) if len(controllers) <= 5 else ():
+                if find_lookahead(order) is not None:
+                    names = ", ".join(map(controller_label, order))
+                    raise InputError(f"there are look-ahead networks for another order of controllers; use: {names}")
             names = " ".join(map(controller_label, controllers))
             raise InputError(
                 f"there are no look-ahead networks for the controllers {names}, in this order; train them with "
