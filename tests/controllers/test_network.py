@@ -109,6 +109,40 @@ def test_a_controller_survives_its_file(tmp_path):
     assert back.encoding == c.encoding
 
 
+def test_the_networks_of_the_next_step_and_of_longer_horizons_may_be_separate(tmp_path):
+    c = controller()
+    assert c.context is not None
+    split = replace(c, context=c.context.select((1,)), longer=c.context.select((10,)))
+    write_controller(split, tmp_path / "c.safetensors")
+    back = load(tmp_path / "c.safetensors")
+    assert back.horizons == c.horizons == (1, 10)
+    row = np.random.default_rng(1).normal(size=6)
+    for horizon in (1, 10):
+        assert back.predict(row, c.act(row), horizon=horizon) == c.predict(row, c.act(row), horizon=horizon)
+    with pytest.raises(InputError, match="need others of shorter horizons"):
+        replace(c, longer=c.context)
+
+
+def test_predictions_stay_within_their_limits(tmp_path):
+    c = controller()
+    assert c.context is not None
+    rows = np.random.default_rng(1).normal(size=(50, 6))
+    free = c.predict(rows, c.act(rows))
+    low, high = np.quantile(free[1], [0.3, 0.7]).astype(np.float32)
+    limits = np.array([[-np.inf, np.inf], [low, high], [-np.inf, np.inf], [-np.inf, 0.0]], np.float32)
+    write_controller(replace(c, context=replace(c.context, limits=limits)), tmp_path / "c.safetensors")
+    limited = load(tmp_path / "c.safetensors")
+    reward, cost = limited.predict(rows, c.act(rows))
+    assert np.array_equal(reward, free[0])
+    assert np.array_equal(cost, np.clip(free[1], low, high))
+    for i, row in enumerate(rows):
+        assert limited.predict(row, c.act(row)) == pytest.approx((reward[i], cost[i]), abs=1e-4)
+    assert limited.predict(rows, c.act(rows), horizon=10)[1].max() <= 0.0
+    for wrong in (limits[:2], limits[:, ::-1]):
+        with pytest.raises(InputError, match="limits"):
+            replace(c.context, limits=np.ascontiguousarray(wrong))
+
+
 def test_a_controller_without_context_networks_says_how_to_get_them():
     with pytest.raises(StateError, match="train-context"):
         controller(context=False).predict(np.zeros(6), np.zeros(2))
@@ -151,6 +185,8 @@ def test_a_file_with_missing_infinite_or_misshapen_weights_is_refused(tmp_path):
         {"context.scale": np.zeros(3, np.float32)},
         {"context.shift": np.zeros((4, 1), np.float32)},
         {"context.0.weight": np.zeros((11, 17), np.float32)},
+        {"context.limits": np.zeros((4, 3), np.float32)},
+        {"context.limits": np.tile(np.float32([1.0, 0.0]), (4, 1))},
         {"log_std": np.zeros(3, np.float32)},
         {"log_std": np.full(2, 100.0, np.float32)},
         {"actor.1.weight": np.zeros((33, 0), np.float32), "actor.1.bias": np.zeros(0, np.float32)},

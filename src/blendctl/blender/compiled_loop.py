@@ -65,6 +65,8 @@ class CompiledArm(NamedTuple):
     context_sizes: NDArray[np.int64]
     scale: NDArray[np.float32]
     shift: NDArray[np.float32]
+    low: NDArray[np.float32]
+    high: NDArray[np.float32]
     context_inputs: int
     context_sight: tuple[Any, ...]
     column: int  # of the next step's reward among the predictions
@@ -200,6 +202,8 @@ def _compiled_arm(controller: NetworkController) -> CompiledArm:
         context_sizes=context.network.sizes,
         scale=context.scale,
         shift=context.shift,
+        low=context.low,
+        high=context.high,
         context_inputs=context.encoding.size,
         context_sight=context.encoding.plan,
         column=2 * context.horizons.index(1),
@@ -275,7 +279,7 @@ def propose(
         action[i] = min(max(drawn, -1.0), 1.0)
     predicted = predict_row(
         observations, action, driver.gains, driver.context, driver.context_sizes, driver.scale, driver.shift,
-        driver.context_inputs, *driver.context_sight,
+        driver.low, driver.high, driver.context_inputs, *driver.context_sight,
     )  # fmt: skip
     psi[0], psi[1] = predicted[driver.column], -predicted[driver.column + 1]
     return math.isfinite(psi[0]) and math.isfinite(psi[1])

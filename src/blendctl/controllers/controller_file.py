@@ -19,6 +19,7 @@ from blendctl.errors import FileFormatError
 
 FORMAT = "blendctl-controller"
 VERSION = 1
+LARGEST = np.finfo(np.float32).max
 
 Array = NDArray[np.float32]
 
@@ -27,12 +28,16 @@ def write_controller(controller: NetworkController, path: str | Path) -> None:
     """Write a controller to one file, atomically."""
     tensors: dict[str, Array] = {"log_std": controller.log_std}
     networks = {"actor": controller.actor, "critic": controller.critic, "cost_critic": controller.cost_critic}
-    context = controller.context
-    context_header: dict[str, Any] | None = None
-    if context is not None:
-        networks["context"] = context.network
-        tensors |= {"context.scale": context.scale, "context.shift": context.shift}
-        context_header = {
+    contexts: dict[str, dict[str, Any] | None] = {}
+    for name, context in (("context", controller.context), ("longer", controller.longer)):
+        contexts[name] = None
+        if context is None:
+            continue
+        networks[name] = context.network
+        tensors |= {f"{name}.scale": context.scale, f"{name}.shift": context.shift}
+        if context.limits is not None:
+            tensors[f"{name}.limits"] = np.clip(context.limits, -LARGEST, LARGEST)  # files hold finite numbers
+        contexts[name] = {
             "encoding": context.encoding.to_dict(),
             "action_gains": list(context.action_gains),
             "horizons": list(context.horizons),
@@ -45,7 +50,7 @@ def write_controller(controller: NetworkController, path: str | Path) -> None:
         "version": VERSION,
         "name": controller.name,
         "encoding": controller.encoding.to_dict(),
-        "context": context_header,
+        **contexts,
         "card": controller.card,
     }
     write_atomically(Path(path), save(tensors, metadata={"blendctl": json.dumps(header, sort_keys=True)}))
@@ -67,18 +72,6 @@ def _assemble(header: dict[str, Any], tensors: dict[str, Array], path: Path) -> 
     """Build the controller; its parts check their own numbers and shapes."""
     if not isinstance(header["name"], str) or not isinstance(header["card"], dict):
         raise ValueError("the name must be a text and the card a JSON object")
-    context: ContextNetwork | None = None
-    if header["context"] is not None:
-        values = header["context"]
-        context = ContextNetwork(
-            read_network("context", tensors),
-            Encoding.from_dict(values["encoding"]),
-            action_gains=tuple(values["action_gains"]),
-            horizons=tuple(values["horizons"]),
-            discount=values["discount"],
-            scale=tensors["context.scale"],
-            shift=tensors["context.shift"],
-        )
     return NetworkController(
         name=header["name"],
         encoding=Encoding.from_dict(header["encoding"]),
@@ -86,9 +79,27 @@ def _assemble(header: dict[str, Any], tensors: dict[str, Array], path: Path) -> 
         log_std=tensors["log_std"],
         critic=read_network("critic", tensors),
         cost_critic=read_network("cost_critic", tensors),
-        context=context,
+        context=_read_context("context", header, tensors),
+        longer=_read_context("longer", header, tensors),
         card=header["card"],
         path=path,
+    )
+
+
+def _read_context(name: str, header: dict[str, Any], tensors: dict[str, Array]) -> ContextNetwork | None:
+    """Return a context network of a file, None if it has none."""
+    values = header["context"] if name == "context" else header.get(name)
+    if values is None:
+        return None
+    return ContextNetwork(
+        read_network(name, tensors),
+        Encoding.from_dict(values["encoding"]),
+        action_gains=tuple(values["action_gains"]),
+        horizons=tuple(values["horizons"]),
+        discount=values["discount"],
+        scale=tensors[f"{name}.scale"],
+        shift=tensors[f"{name}.shift"],
+        limits=tensors.get(f"{name}.limits"),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,8 @@ class ContextNetwork:
     """Predict reward and cost after an action, for the next step and for longer horizons.
 
     Outputs are pairs (reward, cost), one pair per horizon: discounted sums over that many steps if the controller
-    continues to drive after the action. Horizon 1 is the next step.
+    continues to drive after the action. Horizon 1 is the next step. `limits` keep a prediction in the range of what it
+    predicts: where a cost of 0 or 1 is certain for two actions, their predictions are equal, and the reward decides.
     """
 
     network: Dense  # inputs: encoding.size + action_size * len(action_gains)
@@ -35,8 +36,11 @@ class ContextNetwork:
     action_gains: tuple[float, ...]  # each adds clip(action * gain, -1, 1); > 1 where small actions saturate
     horizons: tuple[int, ...]
     discount: float
-    scale: Array  # (2 * horizons,) standard deviation of each target
-    shift: Array  # (2 * horizons,) mean of each target
+    scale: Array  # (2 * horizons,) unit of each output
+    shift: Array  # (2 * horizons,) added to each output
+    limits: Array | None = None  # (2 * horizons, 2) lowest and highest prediction; None: unlimited
+    low: Array = field(init=False, repr=False)  # (2 * horizons,)
+    high: Array = field(init=False, repr=False)  # (2 * horizons,)
     gains: NDArray[np.float64] = field(init=False, repr=False)  # action_gains as an array
     action_size: int = field(init=False, repr=False)  # entries of an action
 
@@ -60,14 +64,42 @@ class ContextNetwork:
                 f"the context network has {self.network.outputs} outputs, scale {self.scale.shape} and shift "
                 f"{self.shift.shape}; expected {outputs} for {len(self.horizons)} horizons"
             )
+        limits = np.tile(np.float32([-np.inf, np.inf]), (outputs, 1)) if self.limits is None else self.limits
+        if limits.shape != (outputs, 2) or not (limits[:, 0] <= limits[:, 1]).all():
+            raise InputError(
+                f"the context network has limits {limits.shape} {limits.tolist()}; expected a row [lowest, highest] "
+                f"for each of {outputs} outputs"
+            )
+        object.__setattr__(self, "low", np.ascontiguousarray(limits[:, 0]))
+        object.__setattr__(self, "high", np.ascontiguousarray(limits[:, 1]))
         object.__setattr__(self, "gains", np.array(self.action_gains, np.float64))
         object.__setattr__(self, "action_size", action_inputs // len(self.action_gains))
+
+    def select(self, horizons: tuple[int, ...]) -> ContextNetwork:
+        """Return a network with the outputs of some of the horizons."""
+        columns = [2 * self.horizons.index(horizon) + k for horizon in horizons for k in (0, 1)]
+        *hidden, weight = self.network.weights
+        *hidden_biases, bias = self.network.biases
+        network = Dense((*hidden, np.ascontiguousarray(weight[:, columns])), (*hidden_biases, bias[columns]))
+        limits = None if self.limits is None else self.limits[columns]
+        return replace(
+            self,
+            network=network,
+            horizons=horizons,
+            scale=self.scale[columns],
+            shift=self.shift[columns],
+            limits=limits,
+        )
 
     def __call__(self, observations: NDArray[np.float64], actions: NDArray[np.float64]) -> Array:
         """Return (n, 2 * horizons) for observations (n, observation_size) and actions (n, action_size)."""
         scaled = [np.clip(actions * gain, -1.0, 1.0).astype(np.float32) for gain in self.action_gains]
         inputs = np.concatenate([self.encoding(observations), *scaled], axis=1)
-        return np.asarray(self.network.batch(inputs) * self.scale + self.shift, np.float32)
+        return self.rescale(self.network.batch(inputs))
+
+    def rescale(self, outputs: Array) -> Array:
+        """Return the predictions (n, 2 * horizons) for the network's outputs."""
+        return np.asarray(np.clip(outputs * self.scale + self.shift, self.low, self.high), np.float32)
 
     def row(self, observation: NDArray[np.float64], action: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return (2 * horizons,) for one observation and action, in one compiled call."""
@@ -84,6 +116,8 @@ class ContextNetwork:
             self.network.sizes,
             self.scale,
             self.shift,
+            self.low,
+            self.high,
             encoding.size,
             *encoding.plan,
         )
@@ -103,7 +137,8 @@ class NetworkController:
     log_std: Array  # (action_size,)
     critic: Dense  # -> discounted return
     cost_critic: Dense  # -> discounted cost
-    context: ContextNetwork | None = None
+    context: ContextNetwork | None = None  # of the next step
+    longer: ContextNetwork | None = None  # of longer horizons that `context` does not predict
     card: dict[str, Any] = field(default_factory=dict)
     path: Path | None = field(default=None, compare=False, repr=False)  # the file it was read from
     std: Array = field(init=False, repr=False)  # (action_size,)
@@ -121,14 +156,14 @@ class NetworkController:
                 )
         if self.log_std.ndim != 1 or not (np.abs(self.log_std) <= LARGEST_LOG_STD).all():
             raise InputError(f"log_std must be a vector of numbers from {-LARGEST_LOG_STD} to {LARGEST_LOG_STD}")
-        context = self.context
-        if context is not None and (
-            (context.encoding.observation_size, context.action_size) != (self.observation_size, self.action_size)
-        ):
-            raise InputError(
-                f"the context network takes observations of {context.encoding.observation_size} and actions of "
-                f"{context.action_size}; the actor has {self.observation_size} and {self.action_size}"
-            )
+        for context in self._contexts:
+            if (context.encoding.observation_size, context.action_size) != (self.observation_size, self.action_size):
+                raise InputError(
+                    f"the context network takes observations of {context.encoding.observation_size} and actions of "
+                    f"{context.action_size}; the actor has {self.observation_size} and {self.action_size}"
+                )
+        if self.longer is not None and (self.context is None or set(self.longer.horizons) & set(self.context.horizons)):
+            raise InputError(f"the networks of the horizons {self.longer.horizons} need others of shorter horizons")
         object.__setattr__(self, "std", np.exp(self.log_std))
 
     @property
@@ -140,6 +175,15 @@ class NetworkController:
     def action_size(self) -> int:
         """Entries of an action, each in [-1, 1]."""
         return self.actor.outputs
+
+    @property
+    def horizons(self) -> tuple[int, ...]:
+        """Horizons that `predict` knows, in steps."""
+        return tuple(horizon for context in self._contexts for horizon in context.horizons)
+
+    @property
+    def _contexts(self) -> list[ContextNetwork]:
+        return [context for context in (self.context, self.longer) if context is not None]
 
     @functools.cached_property
     def digest(self) -> str:
@@ -174,13 +218,13 @@ class NetworkController:
 
         `horizon` 1 is the next step; a longer one predicts discounted sums while this controller drives.
         """
-        context = self.context
-        if context is None:
+        if self.context is None:
             raise StateError(
                 f"controller {self.name!r} has no context networks; train them with: blendctl train-context"
             )
-        if horizon not in context.horizons:
-            raise InputError(f"horizon {horizon} was not trained; allowed: {', '.join(map(str, context.horizons))}")
+        context = next((context for context in self._contexts if horizon in context.horizons), None)
+        if context is None:
+            raise InputError(f"horizon {horizon} was not trained; allowed: {', '.join(map(str, self.horizons))}")
         observations = np.asarray(observation, np.float64)
         actions = np.asarray(action, np.float64)
         if actions.shape != (*observations.shape[:-1], self.action_size):
@@ -211,6 +255,8 @@ def predict_row(
     sizes: NDArray[np.int64],
     scale: Array,
     shift: Array,
+    low: Array,
+    high: Array,
     size: int,
     robot: NDArray[np.int64],
     robot_gains: NDArray[np.float64],
@@ -222,7 +268,7 @@ def predict_row(
     velocity: int,
     max_distance: float,
 ) -> NDArray[np.float64]:
-    """Encode one observation and action, run the context network, and rescale its outputs."""
+    """Encode one observation and action, run the context network, rescale and limit its outputs."""
     inputs = np.empty((1, sizes[0]), np.float32)
     encode(raw, inputs, robot, robot_gains, rings, radii, pairs, ahead, near, velocity, max_distance)
     at = size
@@ -231,4 +277,7 @@ def predict_row(
             inputs[0, at] = min(max(a * gain, -1.0), 1.0)
             at += 1
     out = run_row(inputs[0], flat, sizes)
-    return out.astype(np.float64) * scale + shift
+    predicted = out.astype(np.float64) * scale + shift
+    for i in range(predicted.size):
+        predicted[i] = min(max(predicted[i], low[i]), high[i])
+    return predicted

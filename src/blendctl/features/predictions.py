@@ -39,12 +39,12 @@ class Predictions:
                     f"controller {index} ({_name(controller)}) has no context networks; train them with "
                     f'"blendctl train-context", or use features="online"'
                 )
-            trained = getattr(getattr(controller, "context", None), "horizons", None)
-            missing = [h for h in self.horizons if h not in (trained or (1,))]
+            trained = getattr(controller, "horizons", (1,))
+            missing = [h for h in self.horizons if h not in trained]
             if missing:
                 raise InputError(
                     f"controller {index} ({_name(controller)}) was not trained for the horizons {missing}; "
-                    f"allowed: {', '.join(map(str, trained or (1,)))}"
+                    f"allowed: {', '.join(map(str, trained))}"
                 )
             predictors.append(controller)
         if self.horizons == (1,):

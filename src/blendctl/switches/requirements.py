@@ -28,7 +28,7 @@ def missing_requirement(method: Method, controllers: Sequence[Controller]) -> st
 
 
 def _predicts(controller: Controller, horizon: int) -> bool:
-    horizons = getattr(getattr(controller, "context", None), "horizons", (1,))
+    horizons = getattr(controller, "horizons", (1,))
     return can_predict(controller) and horizon in horizons
 
 

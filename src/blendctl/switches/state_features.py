@@ -27,8 +27,7 @@ def describe_states(controllers: Sequence[Controller], observations: FloatArray)
         if isinstance(controller, Critic):
             columns += [controller.value(observations), controller.cost_value(observations)]
         if isinstance(controller, NetworkController) and can_predict(controller):
-            assert controller.context is not None
-            for horizon in controller.context.horizons:
+            for horizon in controller.horizons:
                 columns += controller.predict(observations, action, horizon=horizon)
     encoded = next((c.encoding(observations) for c in controllers if isinstance(c, NetworkController)), observations)
     return np.column_stack([*columns, np.asarray(encoded, np.float64)])
