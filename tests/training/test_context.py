@@ -1,5 +1,6 @@
 """Context networks predict reward and cost of an action; windows count only where one controller drove."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -9,12 +10,20 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from blendctl import pareto
 from blendctl.controllers import Encoding, NetworkController, identity_encoding, load, write_controller
 from blendctl.controllers.dense import Dense
 from blendctl.errors import InputError
-from blendctl.training.context import context_dataset, fit_context, r_squared
 from blendctl.training.context_config import ContextConfig
 from blendctl.training.context_data import Drives, collect, sums_ahead
+from blendctl.training.context_evaluation import (
+    difference_accuracy,
+    longer_r_squared,
+    next_step_r_squared,
+    predictions,
+)
+from blendctl.training.context_fit import context_dataset, fit_next_step
+from blendctl.training.context_longer import fit_longer
 from blendctl.training.encodings import WorldEncodings
 
 SMALL = ContextConfig(horizons=(1, 3), steps=20_000, worlds=16, hidden=(64,), passes=30, minibatch=500, threads=1)
@@ -34,13 +43,32 @@ class Line(VectorEnv):
         self.x = self.rng.uniform(-2, 2, size=(self.num_envs, 1))
         return self.x.copy(), {}
 
+    def _try(self, actions):
+        """Return where actions (..., worlds, 1) lead, with reward and cost."""
+        move = 0.5 * actions
+        x = np.clip(self.x + move, -2, 2)
+        return x, self.reward(move)[..., 0], (x[..., 0] > 1.0).astype(float)
+
+    def reward(self, move):
+        return move
+
+    def peek(self, actions, *, components):
+        assert components
+        _, reward, cost = self._try(actions)
+        return reward, cost, {}
+
     def step(self, actions):
-        move = 0.5 * actions[:, :1]
-        self.x = np.clip(self.x + move, -2, 2)
+        self.x, reward, cost = self._try(actions)
         self.time += 1
         over = np.full(self.num_envs, self.time % 50 == 0)
-        cost = (self.x[:, 0] > 1.0).astype(float)
-        return self.x.copy(), move[:, 0], np.zeros(self.num_envs, bool), over, {"cost": cost}
+        return self.x.copy(), reward, np.zeros(self.num_envs, bool), over, {"cost": cost}
+
+
+class Faint(Line):
+    """The reward is mostly where the robot is; actions change it by less than a thousandth of its spread."""
+
+    def reward(self, move):
+        return np.sin(3 * self.x) + 1e-3 * np.cos(self.x) * move
 
 
 def driver(name, bias):
@@ -65,11 +93,11 @@ def encodings():
 @pytest.fixture(scope="module")
 def drives():
     turns = [driver("left", -0.5), driver("right", 0.5)]
-    return [collect(Line(), turns, steps=1250, seed=s, longest=3) for s in (0, 1)]
+    return [collect(Line(), turns, steps=1250, seed=s, longest=3, counterfactual=True) for s in (0, 1)]
 
 
 def test_turns_are_taken_by_all_and_last_differently(drives):
-    who = drives[0].driver[:, 0]
+    who = drives[0].driver[:, -1]
     lengths = np.diff(np.flatnonzero(np.diff(who)))
     assert set(who) == {0, 1}
     assert lengths.min() < 3
@@ -78,17 +106,18 @@ def test_turns_are_taken_by_all_and_last_differently(drives):
 
 def test_the_networks_explain_held_out_drives(drives, tmp_path):
     learned, held_out = drives
-    context = fit_context(
-        context_dataset(learned, 1, encodings=encodings(), config=SMALL), encodings=encodings(), config=SMALL
-    )
-    r2 = r_squared(context, context_dataset(held_out, 1, encodings=encodings(), config=SMALL))
+    data = [context_dataset(d, encodings=encodings(), config=SMALL) for d in (learned, held_out)]
+    context = fit_next_step(data[0], encodings=encodings(), config=SMALL)
+    longer = fit_longer(data[0], driver=1, encodings=encodings(), config=SMALL)
+    r2 = [*next_step_r_squared(context, data[1]), *longer_r_squared(longer, data[1], driver=1)]
     # The reward is the action itself; the cost an edge, blurred only by the network; sums depend on later noise.
     assert r2[0] > 0.98
     assert r2[1] > 0.8
     assert r2[3] > 0.75
     controller = NetworkController(
-        **({k: v for k, v in vars(driver("right", 0.5)).items() if k not in ("std", "context")}),
+        **({k: v for k, v in vars(driver("right", 0.5)).items() if k not in ("std", "context", "longer")}),
         context=context,
+        longer=longer,
     )
     write_controller(controller, tmp_path / "c.safetensors")
     back = load(tmp_path / "c.safetensors")
@@ -108,19 +137,56 @@ def test_a_window_counts_where_one_driver_drove_within_one_episode(seed, horizon
     values = rng.normal(size=(steps, worlds)).astype(np.float32)
     who = rng.integers(2, size=(steps, worlds)).astype(np.int16)
     ended = rng.random((steps, worlds)) < 0.1
-    data = Drives(values[..., None], values[..., None], values, values, driver=who, ended=ended)
-    sums, _, counts = sums_ahead(data, horizon, driver=1, discount=0.9)
+    known = {"proposals": values[..., None, None], "truth": np.zeros((steps, worlds, 1, 2), np.float32)}
+    data = Drives(values[..., None], values[..., None], values, values, driver=who, ended=ended, **known)
+    sums, _, counts = sums_ahead(data, horizon, discount=0.9)
     for t in range(steps):
         for w in range(worlds):
             window = slice(t, t + horizon)
-            whole = t + horizon <= steps and (who[window, w] == 1).all() and not ended[window, w][:-1].any()
+            one = len(set(who[window, w])) == 1
+            whole = t + horizon <= steps and one and not ended[window, w][:-1].any()
             assert counts[t, w] == whole
             if whole:
                 assert sums[t, w] == pytest.approx(sum(0.9**k * v for k, v in enumerate(values[window, w])), abs=1e-4)
 
 
-def test_the_next_step_counts_whoever_drove(drives):
-    assert sums_ahead(drives[0], 1, driver=0, discount=0.9)[2].all()
+def test_networks_of_a_set_tell_the_controllers_apart():
+    drivers = [driver("left", -0.5), driver("right", 0.5)]
+    config = replace(SMALL, horizons=(1,), hidden=(64, 64))
+    learned, held_out = (
+        context_dataset(
+            collect(Faint(), drivers, steps=1250, seed=s, longest=3, counterfactual=True),
+            encodings=encodings(),
+            config=config,
+        )
+        for s in (0, 1)
+    )
+    context = fit_next_step(learned, encodings=encodings(), config=config)
+    level = next_step_r_squared(context, held_out)
+    measured = difference_accuracy(context, held_out)
+    assert level[0] > 0.9
+    assert measured.r2_reward > 0.95
+    assert measured.correct > 0.95 > 0.8 > measured.correct_random
+    assert measured.loss_share < 0.3
+    assert set(measured.card_entry()["r2_difference"]) == {"reward", "cost"}
+    # Where both actions stay on one side of the edge, their costs are equal to the bit.
+    states = held_out.encoded.numpy()[:, 0]
+    costs = np.stack([predictions(context, held_out, arm)[:, 1] for arm in (0, 1)])
+    assert (costs[:, states < 0.3] == 0.0).all()
+    assert (costs >= 0.0).all()
+    assert (costs <= 1.0).all()
+
+
+def test_counterfactual_drives_hold_the_feedback_of_every_controller():
+    drivers = [driver("left", -0.5), driver("right", 0.5)]
+    drives = collect(Line(), drivers, steps=40, seed=0, longest=3, counterfactual=True)
+    np.testing.assert_allclose(drives.truth[..., 0], 0.5 * drives.proposals[..., 0], rtol=1e-6)
+    who = drives.driver[..., None, None].astype(int)
+    np.testing.assert_array_equal(np.take_along_axis(drives.proposals, who, axis=2)[..., 0, :], drives.actions)
+    # A third of the worlds are driven by the best choice of the step before.
+    loss = pareto.maximal_loss(drives.truth * (1.0, -1.0))
+    assert (drives.driver[1:, :5] == loss[:-1, :5].argmin(axis=2)).all()
+    assert not (drives.driver[1:, 5:] == loss[:-1, 5:].argmin(axis=2)).all()
 
 
 @pytest.mark.parametrize(

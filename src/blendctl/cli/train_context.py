@@ -13,6 +13,7 @@ from blendctl.cli.completers import zoo_controllers
 from blendctl.cli.output import make_table, progress_bar, table_console, write_json
 from blendctl.cli.world_argument import world_option
 from blendctl.controllers import NetworkController, load, write_controller
+from blendctl.controllers.card import optional_number
 from blendctl.controllers.zoo import find_controller_file, in_zoo, write_card
 from blendctl.errors import FileFormatError, InputError
 from blendctl.training.context_config import ContextConfig
@@ -51,9 +52,10 @@ def train_context(
 ) -> None:
     """Train the context networks of CONTROLLERS of one world, and write them into the controllers' files.
 
-    The controllers take turns at driving, and every network learns from all transitions. The held-out R² is printed and
-    written into the cards. Only controllers in blendctl's format have context networks: zoo names, run directories and
-    .safetensors files.
+    The controllers take turns at driving. From every state the world evaluates the actions of all of them, and their
+    networks learn together: rewards and costs, and how the controllers differ. Name all controllers of a blend in one
+    command, because a blend chooses by the differences. The held-out R² is printed and written into the cards. Only
+    controllers in blendctl's format have context networks: zoo names, run directories and .safetensors files.
     """
     from blendctl.training import train_contexts
 
@@ -86,6 +88,15 @@ def train_context(
             table.add_row(name, str(row["horizon"]), *(f"{row[k]:.3f}" for k in numbers))
     console = table_console(json_file)
     console.print(table)
+    entry = trained[0].card["context"]
+    if "r2_difference" in entry:
+        r2, choices = entry["r2_difference"], entry["choices"]
+        console.print(
+            f"differences at the same state: R² of the reward {optional_number(r2['reward'])}, of the cost "
+            f"{optional_number(r2['cost'])}; choices by the predictions: {choices['correct']:.1%} correct (random: "
+            f"{choices['correct_random']:.1%}), {choices['loss_share']:.2f} of the loss of random ones",
+            soft_wrap=True,
+        )
     console.print("wrote " + ", ".join(map(str, targets)), soft_wrap=True)
     write_json(json_file, {name: c.card["context"] for name, c in zip(controllers, trained, strict=True)})
 

@@ -74,14 +74,34 @@ def card_markdown(card: dict[str, Any]) -> str:
         for row in context["r2"]:
             cells = (row["horizon"], *(f"{row[k]:.3f}" for k in R2_COLUMNS))
             lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
-        lines += ["", context["note"], ""]
-    commands = [card["command"], (card.get("context") or {}).get("command")]
+        lines += ["", *_difference_lines(context), context["note"], ""]
+    context = card.get("context") or {}
+    commands = [card["command"], context.get("longer_command"), context.get("command")]
     lines += ["## How it was made", "", "```", *(command for command in commands if command), "```", ""]
     lines += [f"Seed {card['seed']}, {card['training_seconds']} s of training. Versions: "]
     lines[-1] += ", ".join(f"{package} {version}" for package, version in card["versions"].items()) + "."
     lines += ["", "## Learning curve", "", "| steps | return | cost |", "|---|---|---|"]
     lines += [f"| {p['steps']:,} | {p['return']:.2f} | {p['cost']:.1f} |" for p in card["learning_curve"]]
     return "\n".join(lines) + "\n"
+
+
+def _difference_lines(context: dict[str, Any]) -> list[str]:
+    """Return what a card says of the differences between the controllers of a set, trained together."""
+    if "r2_difference" not in context:
+        return []
+    r2 = [f"{what} {optional_number(context['r2_difference'][what])}" for what in ("reward", "cost")]
+    choices = context["choices"]
+    return [
+        f"Difference between {' and '.join(context['set'])} at the same state: R² of {', '.join(r2)}. Choices of one "
+        f"step by these predictions: {choices['correct']:.1%} correct (random: {choices['correct_random']:.1%}), with "
+        f"{choices['loss_share']:.2f} of the average maximal loss of random choices.",
+        "",
+    ]
+
+
+def optional_number(value: float | None) -> str:
+    """Return a number with three digits, or that it is unknown."""
+    return "unknown" if value is None else f"{value:.3f}"
 
 
 def lookahead_markdown(card: dict[str, Any]) -> str:

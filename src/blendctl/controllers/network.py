@@ -64,7 +64,7 @@ class ContextNetwork:
                 f"the context network has {self.network.outputs} outputs, scale {self.scale.shape} and shift "
                 f"{self.shift.shape}; expected {outputs} for {len(self.horizons)} horizons"
             )
-        limits = np.tile(np.float32([-np.inf, np.inf]), (outputs, 1)) if self.limits is None else self.limits
+        limits = np.tile(np.array([-np.inf, np.inf], np.float32), (outputs, 1)) if self.limits is None else self.limits
         if limits.shape != (outputs, 2) or not (limits[:, 0] <= limits[:, 1]).all():
             raise InputError(
                 f"the context network has limits {limits.shape} {limits.tolist()}; expected a row [lowest, highest] "

@@ -15,7 +15,7 @@ class ContextConfig:
     discount: float = 0.99
     steps: int = 500_000  # training transitions; a fifth more is held out
     worlds: int = 50
-    hidden: tuple[int, ...] = (256, 256)
+    hidden: tuple[int, ...] = (224, 192, 128)
     passes: int = 20
     minibatch: int = 2000
     lr: float = 2e-3

@@ -1,0 +1,101 @@
+"""Measure context networks on held-out states: levels, differences between controllers, and the resulting choices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl import pareto
+from blendctl.controllers import ContextNetwork
+from blendctl.episodes import score
+from blendctl.training.context_fit import ContextDataset
+
+FloatArray = NDArray[np.float64]
+
+CHUNK = 20_000  # rows per call of a network
+USUAL = 100.0  # medians: a difference of rewards beyond this is an event, such as a goal met by one controller only
+
+
+@dataclass(frozen=True)
+class DifferenceAccuracy:
+    """How well predictions tell the controllers of a set apart, on states in which they take turns."""
+
+    r2_reward: float  # of the usual differences
+    r2_cost: float  # NaN if the costs never differed
+    usual: float  # share of the states whose rewards differ by a usual size
+    cost_differs: float  # share of the states in which the costs differ
+    correct: float  # share of correct choices by the predictions
+    correct_random: float  # of random choices
+    loss_share: float  # average maximal loss of these choices, divided by that of random ones
+
+    def card_entry(self) -> dict[str, Any]:
+        """Return the figures for a card."""
+        r2 = {
+            name: None if np.isnan(v) else round(v, 4)
+            for name, v in (("reward", self.r2_reward), ("cost", self.r2_cost))
+        }
+        choices = {"correct": self.correct, "correct_random": self.correct_random, "loss_share": self.loss_share}
+        return {"r2_difference": r2, "choices": {name: round(value, 4) for name, value in choices.items()}}
+
+    def note(self) -> str:
+        """Return what the figures leave out."""
+        return (
+            f"R² of the difference: between the controllers of the set at the same state, without the "
+            f"{1.0 - self.usual:.2%} of the states in which the rewards differ by more than {USUAL:.0f} times the "
+            f"median, such as a goal that one of them meets; the costs differ in {self.cost_differs:.2%}."
+        )
+
+
+def predictions(context: ContextNetwork, data: ContextDataset, arm: int) -> FloatArray:
+    """Return the predictions (rows, 2 * horizons) for the actions of one controller."""
+    inputs = np.concatenate([data.encoded.numpy(), data.actions[:, arm].numpy()], axis=1)
+    parts = [context.rescale(context.network.batch(inputs[at : at + CHUNK])) for at in range(0, len(inputs), CHUNK)]
+    return np.concatenate(parts).astype(np.float64)
+
+
+def next_step_r_squared(context: ContextNetwork, data: ContextDataset) -> FloatArray:
+    """Return R² (2,) of the next step's reward and cost, for the actions of all controllers."""
+    predicted = np.stack([predictions(context, data, arm) for arm in range(data.actions.shape[1])], axis=1)
+    known = data.next_step.numpy().astype(np.float64)
+    return np.array([_r2(known[..., k].ravel(), predicted[..., k].ravel()) for k in (0, 1)])
+
+
+def longer_r_squared(context: ContextNetwork, data: ContextDataset, *, driver: int) -> FloatArray:
+    """Return R² (2 * horizons,) over windows that controller number `driver` drove; NaN where there are none."""
+    predicted = predictions(context, data, min(driver, data.actions.shape[1] - 1))
+    sums, drove = data.sums.numpy().astype(np.float64), data.driver.numpy() == driver
+    valid = (data.counts.numpy() > 0) & drove[:, None]
+    return np.array([_r2(sums[rows, k], predicted[rows, k]) for k, rows in enumerate(valid.T)])
+
+
+def difference_accuracy(context: ContextNetwork, data: ContextDataset) -> DifferenceAccuracy:
+    """Measure the predictions for the actions of all controllers at the same states."""
+    arms = range(data.actions.shape[1])
+    predicted = np.stack([predictions(context, data, arm) for arm in arms], axis=1)
+    known = data.next_step.numpy().astype(np.float64)  # (rows, arms, 2)
+    apart, apart_predicted = (values - values.mean(axis=1, keepdims=True) for values in (known, predicted))
+    size = np.abs(apart[..., 0])
+    usual = (size <= USUAL * np.median(size[size > 0] if (size > 0).any() else size)).all(axis=1)
+    truth, psi = known * (1.0, -1.0), predicted * (1.0, -1.0)
+    arm = pareto.maximal_loss(psi).argmin(axis=1)
+    scores = score(truth, arm)
+    others = [score(truth, np.full(len(arm), k)) for k in arms]
+    loss = float(np.mean([s.loss.mean() for s in others]))
+    return DifferenceAccuracy(
+        r2_reward=_r2(apart[usual, :, 0].ravel(), apart_predicted[usual, :, 0].ravel()),
+        r2_cost=_r2(apart[..., 1].ravel(), apart_predicted[..., 1].ravel()),
+        usual=float(usual.mean()),
+        cost_differs=float((np.abs(apart[..., 1]) > 0).any(axis=1).mean()),
+        correct=float(scores.correct.mean()),
+        correct_random=float(np.mean([s.correct.mean() for s in others])),
+        loss_share=float(scores.loss.mean() / max(loss, 1e-300)),
+    )
+
+
+def _r2(target: FloatArray, estimate: FloatArray) -> float:
+    if not len(target) or target.var() == 0.0:
+        return float("nan")
+    return float(1.0 - np.mean((target - estimate) ** 2) / target.var())
