@@ -220,7 +220,7 @@ def minimise(
     for update in range(updates):
         mean: Tensor = (loss(picks.draw()) * picks.weights).mean()
         optimiser.zero_grad()
-        mean.backward()
+        mean.backward()  # type: ignore[no-untyped-call]  # torch ships it untyped
         optimiser.step()
         schedule.step()
         if update % 50 == 0:
