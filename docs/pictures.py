@@ -1,19 +1,24 @@
-"""Draw the figures of docs/concepts.md as SVG: `python docs/pictures.py` writes them to docs/pictures/.
+"""Draw the figures of docs/concepts.md and the dial as SVG: `python docs/pictures.py` writes them to docs/pictures/.
 
-The files are small, keep text as text, and are readable on light and dark backgrounds. blendctl computes the data.
+The files are small, keep text as text, and are readable on light and dark backgrounds. blendctl computes the data;
+those of the dial are from the cards of the look-ahead networks that ship.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 import numpy as np
 
 from blendctl import BlendingBandit, pareto
+from blendctl.controllers import find_lookahead, load
+from blendctl.controllers.zoo import PAIRS
 
 FOLDER = Path(__file__).parent / "pictures"
 NAMES = ["A", "B", "C", "D"]
+BUDGET = 25  # cost per episode, the limit of Safety Gym
 ARMS = np.array([[0.85, 0.30], [0.60, 0.75], [0.25, 0.90], [0.45, 0.45]])  # (arms, objectives)
 
 STYLE = """
@@ -200,6 +205,49 @@ def mixing_line() -> Drawing:
     return drawing
 
 
+def dial() -> Drawing:
+    """Draw return against cost along the dial, a panel per world whose look-ahead networks ship."""
+    networks = {world: find_lookahead([load(name) for name in pair]) for world, pair in PAIRS.items()}
+    cards = {world: network.card for world, network in networks.items() if network is not None}
+    worlds = ", ".join(cards)
+    drawing = Drawing(
+        max(420, 60 + 290 * len(cards)), 400, f"Return against cost along the dial of the look-ahead blend: {worlds}"
+    )
+    for part, (world, card) in enumerate(cards.items()):
+        drawing.plane(70 + 290 * part, 310, 220, 240)
+        drawing.axes("cost per episode", "return per episode" if part == 0 else "")
+        settings, alone = sorted(card["dial"], key=lambda point: point["weight"]), card.get("alone", [])
+        rows = [*settings, *alone]
+        widest = 1.1 * max(BUDGET, *(row["cost_mean"] for row in rows))
+        returns = [row["return_mean"] for row in rows]
+        low, high = min(returns), max(returns)
+        room = 0.12 * (high - low)
+
+        def place(row, widest=widest, low=low - room, high=high + room):
+            return drawing.at(row["cost_mean"] / widest, (row["return_mean"] - low) / (high - low))
+
+        across, bottom = drawing.at(BUDGET / widest, 0)
+        drawing.line((across, bottom), drawing.at(BUDGET / widest, 1), "thin")
+        drawing.text(f"{BUDGET}", across, bottom + 14, kind="soft small", anchor="middle")
+        for value in (low, high):
+            x, y = drawing.at(0, (value - low + room) / (high - low + 2 * room))
+            drawing.text(f"{value:.1f}", x - 4, y + 4, kind="soft small", anchor="end")
+        if alone:
+            drawing.line(place(alone[0]), place(alone[-1]), "axis")
+        for start, end in pairwise(settings):
+            drawing.line(place(start), place(end), "sc", width=2)
+        for setting in settings:
+            drawing.dot(place(setting), "c", radius=4)
+        for row, color in zip(alone, ("b", *["d"] * (len(alone) - 2), "a"), strict=True):
+            x, y = place(row)
+            drawing.dot((x, y), color, radius=6)
+            drawing.text(row["name"].rpartition("/")[2], x, y + 20, kind=f"{color} small bold", anchor="middle")
+        drawing.text(world, *drawing.at(0, 1.08), kind="ink bold")
+    drawing.text("green: settings of the dial, on validation episodes", 60, 374, kind="c small")
+    drawing.text(f"grey: a coin before each episode; dashed: a cost of {BUDGET}", 60, 391, kind="soft small")
+    return drawing
+
+
 PICTURES = {
     "dominance": dominance,
     "maximal-loss": maximal_loss,
@@ -207,10 +255,12 @@ PICTURES = {
     "mixing-line": mixing_line,
 }
 
+RESULTS = {"dial": dial}  # of what ships: drawn again when the look-ahead networks change
+
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
-    for name, draw in PICTURES.items():
+    for name, draw in (PICTURES | RESULTS).items():
         path = FOLDER / f"{name}.svg"
         path.write_text(draw().svg(), encoding="utf-8")
         print(f"wrote {path}, {path.stat().st_size} bytes")

@@ -44,6 +44,15 @@ def test_pictures_match_their_script_and_are_small_and_readable():
         assert name in (DOCS / "concepts.md").read_text(encoding="utf-8")
 
 
+def test_the_dial_is_drawn_from_the_cards_of_the_networks_that_ship():
+    pictures = script("pictures")
+    written = (DOCS / "pictures" / "dial.svg").read_text(encoding="utf-8")
+    assert written == pictures.dial().svg(), "run: python docs/pictures.py"
+    assert len(written) < 16_000
+    for page in (ROOT / "README.md", DOCS / "lookahead.md"):
+        assert "pictures/dial.svg" in page.read_text(encoding="utf-8")
+
+
 def test_the_film_can_be_rendered_and_is_small(tmp_path):
     script("film").film(tmp_path / "blend.gif", steps=20)
     assert (tmp_path / "blend.gif").read_bytes().startswith(b"GIF89a")

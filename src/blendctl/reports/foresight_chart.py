@@ -39,10 +39,10 @@ def foresight_charts(run: BlendRun) -> ForesightCharts | None:
     known: NDArray[np.bool_] = np.isfinite(compared[0].came) & np.isfinite(compared[0].foreseen)
     if not known.any():
         return None
-    limit = f"until the end of the episode, or {math.ceil(math.log(CUT_OFF) / math.log(discount))} steps at least"
+    limit = f"to the end of the episode, at least {math.ceil(math.log(CUT_OFF) / math.log(discount))}"
     note = (
         f"Values to go at each decision, discounted by {discount:g} per control step. What came is the discounted sum "
-        f"over the control steps that followed ({limit if horizon is None else f'{horizon} steps'}); "
+        f"over the control steps that followed ({limit if horizon is None else horizon}); "
         f"{int((~known).sum())} of {len(known)} decisions are too near the end of an episode to be compared. What came "
         "followed from the choices of the blend, so it is compared with the controller that drove."
     )
