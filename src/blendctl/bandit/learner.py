@@ -12,7 +12,7 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from blendctl.bandit import bounds, memory_layout, persistence
-from blendctl.bandit.core import Core
+from blendctl.bandit.core import Core, seed_words
 from blendctl.bandit.decision import Decision, DecisionBatch
 from blendctl.bandit.options import OptionNames, Options, options_from
 from blendctl.bandit.rules import Rule
@@ -219,6 +219,10 @@ class BlendingBandit:
     def arrays(self) -> LearnerArrays | None:
         """The live arrays of the learner, for compiled loops; None if its rule is not compiled."""
         return LearnerArrays(self._state, self._rng, self._config) if self._core.compiled_rule else None
+
+    def reseed(self, seed: int) -> None:
+        """Start the random generator again from a seed; what was learned stays."""
+        self._core.rng[0] = seed_words(seed)
 
     def save(
         self,

@@ -16,6 +16,7 @@ from blendctl.bandit import BlendingBandit
 from blendctl.bandit.options import OptionNames
 from blendctl.blender import arguments
 from blendctl.blender.bench import BenchRules
+from blendctl.blender.blend_dir import Driver, read_blend_dir
 from blendctl.blender.blend_file import save_blend
 from blendctl.blender.chooser import Chooser
 from blendctl.blender.counts import Counts
@@ -25,6 +26,7 @@ from blendctl.blender.ledger import Ledger, Observed
 from blendctl.blender.objectives import Objective, Objectives
 from blendctl.blender.record import SAFE_ACTION, Record, RunInfo, StageDecision
 from blendctl.blender.recorder import Recorder, as_recorder
+from blendctl.certificates import Certificate, CertificateMonitor, as_monitor
 from blendctl.controllers import Controller
 from blendctl.controllers.adapters import as_controller
 from blendctl.errors import InputError, StateError
@@ -58,6 +60,8 @@ class Blender:
     action_shape: shape of an action; by default as the controllers declare it, or that of their first actions.
     stochastic: draw actions from the controllers' distributions; otherwise use the means.
     record: a directory, or a `Recorder`, to which every stage is written.
+    certificate: a certificate (`blendctl certify`), its file or its monitor. Episodes are compared with it; when they
+        no longer agree, an event says so, and `monitor.status()` has the evidence.
     window: number of stages that wait for late feedback; older ones count as missing.
     options: options of the bandit: scales, rule, noise, delta and others, see `blendctl.bandit.Options`. By default a
         feature longer than feature_bound is rescaled, and counted in `blender.bandit.rescaled`.
@@ -94,6 +98,7 @@ class Blender:
         action_shape: tuple[int, ...] | None = None,
         stochastic: bool = True,
         record: str | Path | Recorder | None = None,
+        certificate: CertificateMonitor | Certificate | str | Path | None = None,
         window: int = 1000,
         seed: int | None = None,
         clock: Callable[[], float] = time.perf_counter,
@@ -146,6 +151,8 @@ class Blender:
             lookahead=feature.lookahead,
         )
         self.counts = Counts()
+        self.monitor = as_monitor(certificate)
+        self._alarms: list[str] = []  # of the monitor, for the next decision
         self.recorder = as_recorder(record)
         self._ledger = Ledger(
             self.bandit,
@@ -219,6 +226,8 @@ class Blender:
             arm, cause = self._without_context(observation, proposals, finite)
             decision, picked = None, -1
             events += drivers.take_events()
+        events += self._alarms
+        self._alarms = []
         action = proposals[arm] if arm >= 0 else self._stop(events)
         assert action is not None  # the chosen arm has proposed one
         counts = self.counts
@@ -299,6 +308,8 @@ class Blender:
             signals["reward"], signals["cost"] = reward, cost
             feedback = self.objectives(signals)
             observed = self._ledger.observe(feedback, signals, stage=stage, step=step, now=self.step)
+            if self.monitor is not None and observed in ("learned", "counted", "late"):
+                self.monitor.observe(reward, cost)
             if done:
                 self.end_episode()
             return observed
@@ -309,6 +320,8 @@ class Blender:
             self._ledger.end_episode()
             self.episode += 1
             self.drivers.end_episode(self.step)
+            if self.monitor is not None:
+                self._alarms += [f"the certificate no longer holds: {alarm}" for alarm in self.monitor.end_episode()]
 
     def await_truth(self) -> None:
         """Write the present stage to the record only after `add_truth`."""
@@ -352,6 +365,20 @@ class Blender:
                 names=self.names,
                 objectives=self.objectives.names,
             )
+
+    @classmethod
+    def load(
+        cls, directory: str | Path, *, controllers: Sequence[str | Driver] | None = None, **changes: Any
+    ) -> Blender:
+        """Make the blender of a directory that `blendctl blend --out` wrote; `changes` replace its arguments.
+
+        controllers: its controllers, or how `open_controller` finds them. They must be passed if they are Python code,
+        TorchScript or remote, because nothing that a file names may run code.
+        """
+        blend = read_blend_dir(directory)
+        drivers = blend.open_controllers(controllers)
+        settings: dict[str, Any] = {"bandit": blend.file, "names": list(blend.names)} | blend.settings | changes
+        return cls(drivers, **settings)
 
     def close(self) -> None:
         """Write the rest of the record and end the threads; closing twice is allowed."""

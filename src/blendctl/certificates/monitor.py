@@ -78,14 +78,14 @@ class CertificateMonitor:
         self._return = self._cost = 0.0  # of the present episode
 
     def observe(self, reward: float | None, cost: float | None) -> None:
-        """Add the feedback of a control step to the present episode."""
-        self._return += reward or 0.0
-        self._cost += cost or 0.0
+        """Add the feedback of a control step to the present episode; what is missing or not finite counts as 0."""
+        self._return += reward if reward is not None and math.isfinite(reward) else 0.0
+        self._cost += cost if cost is not None and math.isfinite(cost) else 0.0
 
     def end_episode(self) -> list[str]:
         """End the present episode; return the alarms that it raises."""
         totals, self._return, self._cost = (self._return, self._cost), 0.0, 0.0
-        return self.add(*totals)
+        return self.add(totals[0], max(totals[1], 0.0))
 
     def add(self, episode_return: float, cost: float) -> list[str]:
         """Add a whole episode; return the alarms that it raises, each once."""

@@ -102,6 +102,7 @@ def blend(
     from blendctl.blender import Blender, Recorder
     from blendctl.cli.blend_drive import DriveSession
     from blendctl.controllers.card import versions
+    from blendctl.controllers.lookahead_network import controller_digest
     from blendctl.controllers.resolve import display_name, open_controller
     from blendctl.directory_lock import DirectoryLock
     from blendctl.features import SimulatedLookAhead
@@ -129,7 +130,8 @@ def blend(
 
     def write_run_file() -> None:
         if out is not None:
-            plan = {"cards": cards, "planned_episodes": episodes}
+            digests = [controller_digest(driver) for driver in drivers]
+            plan = {"cards": cards, "digests": digests, "planned_episodes": episodes, "steps": steps}
             write_atomically(out / "run.json", json_bytes(summary | provenance | plan))
 
     if out is not None:

@@ -44,6 +44,17 @@ def open_controller(spec: str, *, world: str | None = None) -> Controller:
     return load(spec)
 
 
+def needs_naming(spec: str) -> bool:
+    """Return whether only a user may name this controller: opening it would run code, or send a token to an address.
+
+    >>> needs_naming("PointGoal1/ppo"), needs_naming("mine.py:drive"), needs_naming("tcp://127.0.0.1:7001")
+    (False, True, True)
+    """
+    if spec.startswith(("tcp://", "unix:")) or (":" in spec and not Path(spec).is_file()):
+        return True
+    return Path(spec).suffix in (".pt", ".pth") and _is_torchscript(Path(spec))
+
+
 def display_name(spec: str) -> str:
     """Return a short name for tables and captions.
 

@@ -1,0 +1,114 @@
+"""Read the directory of a blend, as `blendctl blend --out` writes it: controllers, settings, what it has learned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from blendctl.controllers import Controller
+from blendctl.controllers.adapters import as_controller
+from blendctl.controllers.lookahead_network import controller_digest
+from blendctl.controllers.resolve import needs_naming, open_controller
+from blendctl.errors import FileFormatError, InputError
+from blendctl.features.registry import FEATURES
+
+BLEND_FILES = ("bandit.safetensors", "blend.safetensors")
+# Arguments of `Blender` that run.json holds; the learner's file has its own options (rule, noise, scales).
+SETTINGS = ("objectives", "features", "hold", "dwell", "context", "frozen", "fallback", "stochastic")
+
+Driver = Controller | Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class BlendDir:
+    """A saved blend: what its directory says of it."""
+
+    path: Path
+    file: Path  # what it has learned
+    world: str
+    specs: tuple[str, ...]  # of the controllers, as `open_controller` takes them
+    names: tuple[str, ...]
+    digests: tuple[str, ...]  # of the controllers' weights; empty if they are not known
+    steps: int | None  # maximum steps per episode, None: the world's limit
+    settings: dict[str, Any]  # arguments of `Blender`
+
+    def open_controllers(self, named: Sequence[str | Driver] | None = None) -> list[Controller]:
+        """Open its controllers, or those named again; raise InputError if they are not the ones of the blend.
+
+        Nothing that a file names may run code: Python, TorchScript and addresses must be named again.
+        """
+        unnamed = [spec for spec in self.specs if needs_naming(spec)] if named is None else []
+        if unnamed:
+            raise InputError(
+                f"{self.path} has controllers that run code or are remote: {', '.join(unnamed)}; name all of its "
+                f"controllers again, in this order: {' '.join(self.specs)}"
+            )
+        chosen = self.specs if named is None else named
+        if len(chosen) != len(self.specs):
+            raise InputError(f"the blend in {self.path} has {len(self.specs)} controllers, actually: {len(chosen)}")
+        opened = [
+            open_controller(driver, world=self.world) if isinstance(driver, str) else as_controller(driver)
+            for driver in chosen
+        ]
+        for name, before, controller in zip(self.names, self.digests, opened, strict=False):
+            if before != controller_digest(controller):
+                raise InputError(
+                    f'the controller "{name}" is another one than when {self.path} was written; run the blend again'
+                )
+        return opened
+
+
+def read_blend_dir(path: str | Path) -> BlendDir:
+    """Read the directory of a blend; raise if it is not one, or if its run did not finish."""
+    folder = Path(path)
+    about = _read_run_file(folder)
+    file = next((folder / name for name in BLEND_FILES if (folder / name).is_file()), None)
+    if file is None:
+        raise FileFormatError(f"{folder} has no {BLEND_FILES[0]}: its run did not finish; run the blend again")
+    try:
+        options = about["options"]
+        settings = {name: options[name] for name in SETTINGS if name in options}
+        settings["features"] = _restore_feature(settings.get("features"))
+        steps = about.get("steps")
+        return BlendDir(
+            path=folder,
+            file=file,
+            world=str(about["world"]),
+            specs=tuple(map(str, about["controllers"])),
+            names=tuple(map(str, about["names"])),
+            digests=tuple(map(str, about.get("digests", ()))),
+            steps=None if steps is None else int(steps),
+            settings=settings,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise FileFormatError(f"{folder / 'run.json'} does not describe a blend: {error!r}") from error
+
+
+def is_blend_dir(path: str | Path) -> bool:
+    """Return whether a path is the directory of a blend."""
+    return (Path(path) / "run.json").is_file() and any((Path(path) / name).is_file() for name in BLEND_FILES)
+
+
+def _read_run_file(folder: Path) -> dict[str, Any]:
+    path = folder / "run.json"
+    if not path.is_file():
+        raise InputError(f"{folder} is not the directory of a blend: expected what `blendctl blend --out` wrote")
+    try:
+        about = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise FileFormatError(f"{path} cannot be read as JSON ({error}); is it damaged?") from error
+    if not isinstance(about, dict) or about.get("experiment") != "blend":
+        raise InputError(f"{folder} is not the directory of a blend: its run.json is of another experiment")
+    return about
+
+
+def _restore_feature(declared: Any) -> Any:
+    """Return a feature from its description in run.json: a name, None, or a dataclass with its kind."""
+    if not isinstance(declared, dict):
+        return declared
+    kinds = {kind.__name__: kind for kind in FEATURES.values()}
+    arguments = dict(declared)
+    return kinds[arguments.pop("kind")](**arguments)
