@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from blendctl.cli import completers
 from blendctl.cli import shared_options as shared
+from blendctl.cli.certificate_option import open_monitor, status_words
 from blendctl.cli.invocation import typed_command
 from blendctl.cli.multi_option import MultiValueCommand
 from blendctl.cli.output import json_bytes, make_table, optional, table_console, write_json
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 # Files of an earlier run. They are removed first, so that a crash cannot leave them beside the new record.
-OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html")
+OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html", "certificate.json", "certificate.html")
 
 
 @click.command(
@@ -69,6 +70,10 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html")
     help="Continue with a saved learner: bandit.safetensors of an earlier --out.",
 )  # fmt: skip
 @click.option("--frozen", is_flag=True, help="Decide without learning.")
+@click.option(
+    "--certificate", type=click.Path(path_type=Path, dir_okay=False),
+    help="Compare the episodes with certificate.json of certify, and report when they no longer agree.",
+)  # fmt: skip
 @shared.deterministic_option
 @click.option("--alone/--no-alone", default=True, help="Also drive with each controller alone.")
 @click.option(
@@ -91,6 +96,7 @@ def blend(
     json_file: Path | None,
     alone: bool,
     counterfactual: bool | None,
+    certificate: Path | None,
     live: bool,
     port: int,
     open_page: bool,
@@ -110,6 +116,7 @@ def blend(
     specs = controllers or _zoo_pair(world)
     drivers = [open_controller(spec, world=world) for spec in specs]
     arm_names = list(names) or _unique([display_name(spec) for spec in specs])
+    monitor = open_monitor(certificate, world=world, controllers=specs)
     settings = _blender_settings(options, arm_names, world=world, steps=steps)
     started = time.perf_counter()
     # Check the settings before the files of an earlier run are removed.
@@ -139,7 +146,7 @@ def blend(
         _remove_old_run(out, replace=replace)
     write_run_file()
     recorder = None if out is None else Recorder(out / "record", overwrite=True)
-    blender = Blender(drivers, arm_names, seed=seed, record=recorder, **settings)
+    blender = Blender(drivers, arm_names, seed=seed, record=recorder, certificate=monitor, **settings)
     judged = lookahead is None if counterfactual is None else counterfactual
     with DriveSession(
         world=world, names=arm_names, episodes=episodes, steps=steps, seed=seed, counterfactual=judged
@@ -166,9 +173,13 @@ def blend(
         "rescaled_features": blender.bandit.rescaled,
         "seconds": round(time.perf_counter() - started, 1),
     }
+    if monitor is not None:
+        summary["certificate"] = monitor.status()
     summary |= provenance
     console = table_console(json_file)
     console.print(_table(summary, arm_names, judged=judged))
+    if monitor is not None:
+        console.print(status_words(monitor), markup=False, soft_wrap=True)
     if out is not None:
         blender.save(out / "bandit.safetensors")
         write_atomically(out / "summary.json", json_bytes(summary))
