@@ -6,7 +6,7 @@ import pytest
 from short_drive import blend_to
 
 from blendctl import Blender, run
-from blendctl.blender.blend_dir import is_blend_dir, read_blend_dir
+from blendctl.blender.blend_dir import read_blend_dir
 from blendctl.controllers import PotentialField, PurePursuit
 from blendctl.errors import FileFormatError, InputError
 from blendctl.features import LookAhead
@@ -52,8 +52,6 @@ def test_changes_replace_the_arguments(folder):
 
 def test_the_directory_says_how_long_episodes_are(folder):
     assert read_blend_dir(folder).steps == 60
-    assert is_blend_dir(folder)
-    assert not is_blend_dir(folder / "record")
 
 
 def test_look_ahead_comes_back_with_its_dial(folder, tmp_path):

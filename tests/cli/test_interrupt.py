@@ -18,6 +18,7 @@ LONG = {
     "blend": ["blend", "PointGoal1", "--episodes", "500", "--out", "out"],
     "reproduce": ["reproduce", "--worlds", "PointGoal1", "--scale", "paper", "--workers", "1", "--out", "out"],
     "compare": ["compare", "PointGoal1", "--episodes", "300", "--workers", "1", "--out", "out"],
+    "certify": ["certify", "PointGoal1/ppo", "--budget", "25", "--episodes", "3000", "--workers", "1"],
     "serve": ["serve", "PointGoal1/ppo"],
     "doctor": ["doctor", "--json", "out.json"],
 }  # fmt: skip
@@ -71,7 +72,7 @@ def test_ctrl_c_is_one_line_and_130(command, tmp_path):
             while not Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text():
                 time.sleep(0.05)  # until a check runs in its own process
         else:
-            wait_until_busy(process, 9.0 if command in ("reproduce", "compare") else 3.0)
+            wait_until_busy(process, 9.0 if command in ("reproduce", "compare", "certify") else 3.0)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to the whole group
         out, err = process.communicate(timeout=60)
     finally:

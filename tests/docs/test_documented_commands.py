@@ -32,9 +32,10 @@ LONG = {
     "serve",
     "reproduce",
     "compare",
+    "certify",
     "doctor",
 }  # tested elsewhere; here only parsed
-PARSED = {"--add", "--live", "--view"}  # options that need a run, a browser or OpenGL
+PARSED = {"--add", "--live", "--view", "--certificate"}  # options that need a run, a browser or OpenGL
 
 
 def lines_of(page):

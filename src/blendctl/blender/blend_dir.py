@@ -87,11 +87,6 @@ def read_blend_dir(path: str | Path) -> BlendDir:
         raise FileFormatError(f"{folder / 'run.json'} does not describe a blend: {error!r}") from error
 
 
-def is_blend_dir(path: str | Path) -> bool:
-    """Return whether a path is the directory of a blend."""
-    return (Path(path) / "run.json").is_file() and any((Path(path) / name).is_file() for name in BLEND_FILES)
-
-
 def _read_run_file(folder: Path) -> dict[str, Any]:
     path = folder / "run.json"
     if not path.is_file():

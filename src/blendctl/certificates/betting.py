@@ -22,7 +22,7 @@ FloatArray = NDArray[np.float64]
 # With rare values far from the mean, as costs are, the whole wealth is nearly the best bet: it has half of it.
 FRACTIONS = 2.0 ** (-0.75 * np.arange(10))
 SHARES = np.array([0.5] + [0.5 / 9] * 9)
-HALVINGS = 60  # of the interval in which a bound is searched
+HALVINGS = 40  # of the interval in which a bound is searched
 
 
 def log_factors(values: ArrayLike, *, mean: float, limit: float) -> FloatArray:

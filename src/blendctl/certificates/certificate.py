@@ -51,8 +51,12 @@ class Certificate:
         return {**head, **claim, **asdict(self.bounds), **facts, "digests": {}, **self.about, **episodes}
 
     def write(self, path: str | Path) -> None:
-        """Write the certificate as JSON, atomically."""
-        write_atomically(Path(path), (json.dumps(self.to_dict(), indent=2) + "\n").encode())
+        """Write the certificate as JSON, atomically; the episodes are one line each for costs and returns."""
+        lines = {f'"@{name}"': json.dumps(getattr(self, name)) for name in ("costs", "returns")}
+        text = json.dumps(self.to_dict() | {"costs": "@costs", "returns": "@returns"}, indent=2) + "\n"
+        for mark, line in lines.items():
+            text = text.replace(mark, line)
+        write_atomically(Path(path), text.encode())
 
 
 def certify(

@@ -23,6 +23,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "Blend": {
         "blend": "Drive a world with a blend of controllers.",
         "explain": "Explain one decision of a run.",
+        "certify": "Prove what a blend or a controller holds, on fresh episodes.",
     },
     "Experiments": {
         "reproduce": "Run the paper's experiment: figure, verdict, data.",

@@ -18,10 +18,10 @@ SCRIPTS = ("basics", "charts", "episodes", "player", "world", "panel", "timeline
 def page_html(page: Page[R], run: R) -> str:
     """Return the page of a run; names and texts in its data are safe, whatever they contain."""
     data = page.data(run)
-    style, script = _source("style.css"), _script([part.name for part in page.sections])
+    style, script = page_source("style.css"), _script([part.name for part in page.sections])
     connect = "'self'" if page.kind == "live" else "'none'"
     policy = (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
+        f"default-src 'none'; script-src {inline_hash(script)}; style-src {inline_hash(style)}; img-src data:; "
         f"connect-src {connect}; base-uri 'none'; form-action 'none'"
     )
     values = {
@@ -32,7 +32,7 @@ def page_html(page: Page[R], run: R) -> str:
         "data": as_script_text(data),
         "script": script,
     }
-    first, *pieces = _source("index.html").split("{{")
+    first, *pieces = page_source("index.html").split("{{")
     built = [first]
     # one pass, so that braces in the data are never filled in
     for piece in pieces:
@@ -42,16 +42,18 @@ def page_html(page: Page[R], run: R) -> str:
 
 
 @cache
-def _source(name: str) -> str:
+def page_source(name: str) -> str:
+    """Return a file of the pages' style, scripts and templates."""
     return resources.files("blendctl.reports").joinpath("page", name).read_text(encoding="utf-8")
 
 
 def _script(sections: list[str]) -> str:
     names = [*SCRIPTS, *(f"sections/{name}" for name in sections), "main"]
-    files = "\n".join(_source(f"{name}.js") for name in names)
+    files = "\n".join(page_source(f"{name}.js") for name in names)
     return f'"use strict";\n(() => {{\n{files}\n}})();\n'
 
 
-def _hash(text: str) -> str:
+def inline_hash(text: str) -> str:
+    """Return the hash by which a page's policy allows an inline style or script."""
     digest = hashlib.sha256(text.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"

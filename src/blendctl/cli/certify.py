@@ -1,0 +1,310 @@
+"""`blendctl certify`: prove what a blend or a controller holds, on fresh episodes."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from blendctl.cli import completers
+from blendctl.cli import shared_options as shared
+from blendctl.cli.invocation import typed_command
+from blendctl.cli.multi_option import MultiValueCommand
+from blendctl.cli.output import make_table, table_console, write_json
+from blendctl.cli.unit_runs import unit_progress
+from blendctl.errors import InputError, StateError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from blendctl.certificates import Certificate, Claim
+    from blendctl.experiments.certification import Certification
+
+SEED = 50_000_000  # far from the layouts of training, evaluation and comparison
+
+
+def _parse_range(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[float, float] | None:
+    """Return the two numbers of FROM..TO, the smaller one first."""
+    if value is None or ctx.resilient_parsing:
+        return None
+    low, _, high = value.partition("..")
+    try:
+        ends = float(low), float(high)
+    except ValueError:
+        ends = 0.0, 0.0
+    if not ends[0] < ends[1]:
+        raise click.BadParameter(f"expected a smaller and a larger number such as 0..0.8, actually: {value!r}")
+    return ends
+
+
+@click.command(
+    cls=MultiValueCommand,
+    epilog="Example: blendctl certify out/blend --budget 25 --episodes 1000",
+)
+@click.argument("driver", metavar="DIRECTORY|CONTROLLER", shell_complete=completers.controllers)
+@click.option("--budget", type=float, required=True, help="Largest mean cost of an episode that is claimed.")
+@click.option(
+    "--share", type=float, help="Also claim that at most this share of the episodes costs more than the budget."
+)
+@shared.number_option("--episodes", "Number of episodes; with --sequential the largest number.", default=500)
+@click.option("--confidence", type=float, default=0.95, help="Confidence of the claim and of each bound.")
+@shared.seed_option(SEED, per_episode=True)
+@click.option(
+    "--dial", callback=_parse_range, metavar="FROM..TO", help="Find the boldest setting of the dial that passes."
+)
+@shared.number_option("--settings", "Settings of the dial that are tested, from FROM to TO.", default=5)
+@click.option("--sequential", is_flag=True, help="Stop as soon as the claim is proven or hopeless.")
+@click.option(
+    "--world", shell_complete=completers.worlds, metavar="NAME|ID|FILE.py:OBJECT",
+    help="World, Gymnasium id, or task or environment in Python.  [as the blend or controller was made for]",
+)  # fmt: skip
+@shared.controllers_option(
+    "The blend's controllers again, in their order; needed if they are Python code or remote.", metavar="NAME|FILE..."
+)
+@shared.number_option("--steps", "Maximum steps per episode.  [as the blend was run; the world's limit]")
+@shared.deterministic_option
+@click.option("--cost-ceiling", type=float, help="Cost that no episode exceeds.  [the steps of a blendctl world]")
+@click.option(
+    "--return-range", callback=_parse_range, metavar="LOW..HIGH",
+    help="Returns outside count as the nearest end.  [-0.1 to 0.1 per step, 10 more above, in blendctl's worlds]",
+)  # fmt: skip
+@shared.out_option("Directory for certificate.json and certificate.html.  [the blend's; out/certify for a controller]")
+@shared.engine_options
+@shared.json_option("the certificate")
+def certify(
+    driver: str,
+    budget: float,
+    share: float | None,
+    confidence: float,
+    dial: tuple[float, float] | None,
+    settings: int,
+    sequential: bool,
+    cost_ceiling: float | None,
+    return_range: tuple[float, float] | None,
+    out: Path | None,
+    engine: str,
+    workers: int | None,
+    address: str | None,
+    json_file: Path | None,
+    **options: Any,
+) -> None:
+    """Prove what a blend or a controller holds: run fresh episodes and write a certificate.
+
+    The claim is that the mean cost of an episode is at most the budget. DIRECTORY is what `blendctl blend --out` wrote;
+    its blend drives frozen. CONTROLLER is a zoo name, a file, an address, or Python code. The exit code is 0 if the
+    claim is proven, else 1.
+    """
+    from blendctl.atomic import write_atomically
+    from blendctl.certificates import Claim
+    from blendctl.directory_lock import DirectoryLock
+    from blendctl.experiments.certification import certify_dial, certify_driver
+    from blendctl.experiments.engines import UnitsFailed, make_engine
+    from blendctl.experiments.store import Store
+    from blendctl.reports.certificate_page import certificate_html, verdict_words
+
+    make_engine(engine, workers=workers, address=address)  # raise for wrong options before anything runs
+    plan = _plan(driver, **options)
+    claim = Claim(
+        budget=budget,
+        cost_ceiling=_cost_ceiling(plan, cost_ceiling),
+        share=share,
+        return_range=return_range or (plan.return_range if plan.world else None),
+        confidence=confidence,
+    )
+    _check_episodes(plan, claim, sequential=sequential)
+    prefers = [] if dial is None else _dial_settings(dial, settings)
+    with (plan.at(prefers[0]) if prefers else plan).make_blender() as checked:
+        if checked.feature.warning is not None:
+            click.echo(f"warning: {checked.feature.warning}", err=True)
+    about = _about(plan)
+    if plan.blend is not None and not prefers:
+        about["arguments"]["features"] = checked.feature_name  # in words, with its dial
+
+    def judge(one: Certification) -> Certificate:
+        label = f"prefer {one.changes['prefer']:g}" if prefers else "episodes"
+        with tempfile.TemporaryDirectory() as folder, unit_progress({u.key: label for u in one.units()}) as progress:
+            store = Store(Path(folder) / "units", "certify", identity={})
+            try:
+                return certify_driver(
+                    one, claim, sequential=sequential, settings=max(len(prefers), 1), store=store, progress=progress,
+                    engine=engine, workers=workers, address=address,
+                )  # fmt: skip
+            except UnitsFailed as error:  # nothing is kept of a certificate that did not finish
+                raise StateError(str(error).partition(" What is finished")[0]) from error
+
+    if prefers:
+        chosen, tests = certify_dial(plan, prefers, judge)
+        certificate = tests[chosen or 0].certificate
+        about["dial"] = {
+            "chosen": None if chosen is None else prefers[chosen],
+            "settings": [test.row() for test in tests],
+        }
+    else:
+        certificate = judge(plan)
+    if sequential:
+        about["outcome"] = claim.outcome(certificate.costs, planned=plan.episodes)
+    certificate = replace(certificate, about=about)
+    target = out or (Path("out/certify") if plan.blend is None else Path(plan.blend))
+    with DirectoryLock(target):
+        certificate.write(target / "certificate.json")
+        write_atomically(target / "certificate.html", certificate_html(certificate).encode())
+    console = table_console(json_file)
+    console.print(_table(certificate))
+    console.print(verdict_words(certificate), markup=False, soft_wrap=True)
+    console.print(f"wrote certificate.json and certificate.html in {target}", markup=False, soft_wrap=True)
+    write_json(json_file, certificate.to_dict())
+    if not certificate.passed:
+        sys.exit(1)
+
+
+def _plan(
+    driver: str,
+    *,
+    world: str | None,
+    controllers: tuple[str, ...],
+    episodes: int,
+    seed: int,
+    steps: int | None,
+    deterministic: bool,
+) -> Certification:
+    """Find out what is certified: a blend in its directory, or a controller alone."""
+    from blendctl.blender.blend_dir import BLEND_FILES, read_blend_dir
+    from blendctl.cli.controller_argument import open_named_controller
+    from blendctl.controllers.resolve import display_name, needs_naming
+    from blendctl.experiments.certification import Certification
+
+    changes = {"stochastic": False} if deterministic else {}
+    path = Path(driver)
+    folder = path.parent if path.name in BLEND_FILES else path
+    common: dict[str, Any] = {"changes": changes, "episodes": episodes, "seed": seed}
+    if (folder / "run.json").is_file() and not (folder / "controller.safetensors").is_file():
+        blend = read_blend_dir(folder)
+        if world is None and needs_naming(blend.world):
+            raise InputError(f"the world of {folder} is Python code; name it again: --world {blend.world}")
+        place = _open_world(world or blend.world)
+        blend.open_controllers(controllers or None)  # raises if they cannot be opened, or are others
+        return Certification(
+            controllers=controllers or blend.specs,
+            names=blend.names,
+            blend=str(folder),
+            steps=steps or blend.steps,
+            **place,
+            **common,
+        )
+    if controllers:
+        raise InputError(f"--controllers belongs to the directory of a blend, and {driver} is not one")
+    opened_world = None if world is None else _open_world(world)
+    controller = open_named_controller(driver, world=(opened_world or {}).get("world") or None)
+    named = getattr(controller, "card", {}).get("world")
+    if opened_world is None and not named:
+        raise InputError(f'controller "{driver}" does not name its world; use --world')
+    place = opened_world or _open_world(str(named))
+    return Certification(controllers=(driver,), names=(display_name(driver),), steps=steps, **place, **common)
+
+
+def _open_world(name: str) -> dict[str, Any]:
+    """Return the world or the other environment that a name means; Python code runs only if the user typed it."""
+    import gymnasium
+
+    from blendctl.envs import Task
+    from blendctl.envs.catalog import open_task, task_names, world_name
+    from blendctl.user_code import is_python, load_object
+
+    if world_name(name) in task_names():
+        return {"world": world_name(name)}
+    if name in gymnasium.registry:
+        return {"environment": name}
+    if is_python(name) and not isinstance(made := load_object(name), Task):
+        if not callable(made):
+            raise InputError(f'"{name}" must be a Task or a function that returns an environment, actually: {made!r}')
+        return {"environment": name}
+    return {"world": open_task(name)}
+
+
+def _cost_ceiling(plan: Certification, declared: float | None) -> float:
+    if declared is not None:
+        return declared
+    if not plan.world:
+        raise InputError(
+            f"declare the cost that no episode of {plan.environment} exceeds: --cost-ceiling; for a cost of 0 or 1 per "
+            "step it is the number of steps"
+        )
+    return float(plan.length)
+
+
+def _check_episodes(plan: Certification, claim: Claim, *, sequential: bool) -> None:
+    """Say before the run if the episodes cannot prove the claim; raise InputError if the run would stop at once."""
+    needed = claim.episodes_needed(sequential=sequential)
+    if plan.episodes >= needed:
+        return
+    words = (
+        f"{plan.episodes} episodes are too few to prove the claim: {needed} are needed even if none of them costs "
+        f"anything (an episode can cost {claim.cost_ceiling:g}); use --episodes {needed} or more"
+    )
+    if sequential:
+        raise InputError(words)
+    click.echo(f"warning: {words}", err=True)
+
+
+def _dial_settings(dial: tuple[float, float], count: int) -> list[float]:
+    import numpy as np
+
+    if count < 2 or not 0.0 <= dial[0] <= 1.0 or not 0.0 <= dial[1] <= 1.0:
+        raise InputError(
+            f"--dial takes settings from 0 (safest) to 1 (boldest), two --settings or more, actually: {dial[0]:g} to "
+            f"{dial[1]:g} in {count} settings"
+        )
+    return [round(float(prefer), 6) for prefer in np.linspace(*dial, count)]
+
+
+def _about(plan: Certification) -> dict[str, Any]:
+    """Describe the driver, the environment and the software."""
+    from blendctl.blender.blend_dir import read_blend_dir
+    from blendctl.controllers.card import versions
+
+    arguments = {} if plan.blend is None else read_blend_dir(plan.blend).settings
+    return {
+        "driver": f"blend of {', '.join(plan.names)}" if plan.blend is not None else plan.names[0],
+        "world": plan.world or plan.environment,
+        "controllers": list(plan.controllers),
+        "names": list(plan.names),
+        "arguments": {name: _plain(value) for name, value in (arguments | plan.changes | {"frozen": True}).items()},
+        "steps": plan.steps,
+        "seed": plan.seed,
+        "digests": plan.digests(),
+        "versions": versions("numpy", "scipy", "numba", "mujoco", "gymnasium"),
+        "command": typed_command(),
+        "date": time.strftime("%Y-%m-%d"),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Return an argument as JSON data."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {"kind": type(value).__name__} | {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+    return value if isinstance(value, str | int | float | list | None) else str(value)
+
+
+def _table(certificate: Certificate) -> Table:
+    shown, about = certificate.bounds, certificate.about
+    table = make_table(
+        "", "in the sample", f"{100 * certificate.claim.confidence:.4g}% bound",
+        title=f"{about['driver']} in {about['world']}, {shown.episodes} episodes from seed {about['seed']}",
+    )  # fmt: skip
+    table.add_row("mean cost", f"{shown.cost_mean:.2f}", f"<= {shown.cost_mean_upper:.2f}")
+    table.add_row(
+        f"episodes over {certificate.claim.budget:g}", f"{shown.share_over:.1%}", f"<= {shown.share_over_upper:.1%}"
+    )
+    lower = shown.return_mean_lower
+    table.add_row("mean return", f"{shown.return_mean:.2f}", "" if lower is None else f">= {lower:.2f}")
+    for row in about.get("dial", {}).get("settings", ()):
+        result = "passed" if row["passed"] else "not passed"
+        table.add_row(
+            f"prefer {row['prefer']:g}: {result}", f"{row['cost_mean']:.2f}", f"<= {row['cost_mean_upper']:.2f}"
+        )
+    return table

@@ -1,0 +1,89 @@
+"""The kind of unit of a certificate: independent episodes of one driver, each from the same start."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from typing import Any
+
+import gymnasium
+import pyarrow as pa
+
+from blendctl.blender import Blender, run
+from blendctl.blender.blend_dir import read_blend_dir
+from blendctl.controllers import open_controller
+from blendctl.envs import SingleWorld
+from blendctl.errors import InputError, StateError
+from blendctl.experiments.units import Result, unit_kind
+from blendctl.user_code import is_python, load_object
+
+CERTIFIED = f"{__name__}:certified_episodes"
+
+
+@unit_kind(version=1)
+def certified_episodes(parameters: Mapping[str, Any], before: Result | None) -> Result:
+    """Run `count` episodes from `seed` on, each with a blender as it was saved; a row per episode.
+
+    Parameters: world, or environment (a Gymnasium id or a function in Python); blend (a directory, None for a
+    controller alone), controllers, names, changes (arguments of `Blender`), steps (None: the world's own).
+    """
+    p = parameters
+    make = blender_maker(p)
+    rows = []
+    started = time.perf_counter()
+    with closing(open_environment(p)) as env:
+        for seed in range(int(p["seed"]), int(p["seed"]) + int(p["count"])):
+            row = {"return": 0.0, "cost": 0.0, "length": 0}
+            with make(seed) as blender:
+                for record in run(env, blender, episodes=1, seed=seed):
+                    row["return"] += record.reward
+                    row["cost"] += record.cost
+                    row["length"] += record.steps
+            rows.append(row)
+        if isinstance(env, _CostWatch) and not env.seen:
+            raise StateError('the environment never had info["cost"]; add it with a wrapper (docs/own-environment.md)')
+    return Result({}, pa.Table.from_pylist(rows), {"seconds": time.perf_counter() - started})
+
+
+def blender_maker(parameters: Mapping[str, Any]) -> Callable[[int], Blender]:
+    """Return a function that makes the driver of an episode from its seed: frozen, and as it was saved."""
+    p = parameters
+    changes = dict(p["changes"]) | {"frozen": True}
+    if p["blend"] is None:
+        alone = [open_controller(spec, world=p["world"] or None) for spec in p["controllers"]]
+        return lambda seed: Blender(alone, list(p["names"]), features="one-hot", seed=seed, **changes)
+    blend = read_blend_dir(p["blend"])
+    drivers = blend.open_controllers(p["controllers"])
+    settings: dict[str, Any] = {"names": list(blend.names)} | blend.settings | changes
+
+    def make(seed: int) -> Blender:
+        blender = Blender(drivers, bandit=blend.file, seed=seed, **settings)
+        blender.bandit.reseed(seed)  # otherwise every episode would draw the same random numbers
+        return blender
+
+    return make
+
+
+def open_environment(parameters: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
+    """Make the environment: a world of blendctl, or any other, whose costs are watched."""
+    world, name, steps = parameters["world"], parameters["environment"], parameters["steps"]
+    if world:
+        return SingleWorld(world, max_episode_steps=steps)
+    if not is_python(name) or name in gymnasium.registry:
+        return _CostWatch(gymnasium.make(name, max_episode_steps=steps))
+    made = load_object(name)()
+    if not isinstance(made, gymnasium.Env):
+        raise InputError(f'"{name}" must return a Gymnasium environment, actually: {type(made).__name__}')
+    return _CostWatch(made if steps is None else gymnasium.wrappers.TimeLimit(made, steps))
+
+
+class _CostWatch(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Notice whether the environment ever reports a cost: without one, every episode would look free of cost."""
+
+    seen = False
+
+    def step(self, action: Any) -> Any:
+        outcome = self.env.step(action)
+        self.seen = self.seen or "cost" in outcome[4]
+        return outcome
