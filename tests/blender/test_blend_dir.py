@@ -9,7 +9,7 @@ from blendctl import Blender, run
 from blendctl.blender.blend_dir import read_blend_dir
 from blendctl.controllers import PotentialField, PurePursuit
 from blendctl.errors import FileFormatError, InputError
-from blendctl.features import LookAhead
+from blendctl.features import LookAhead, SimulatedLookAhead, Twin
 
 QUICK = ("--no-alone", "--no-counterfactual")
 
@@ -59,6 +59,13 @@ def test_look_ahead_comes_back_with_its_dial(folder, tmp_path):
     options = json.loads((folder / "run.json").read_text())["options"] | {"features": features}
     blend = read_blend_dir(edited(folder, tmp_path, options=options))
     assert blend.settings["features"] == LookAhead(prefer=0.25, episode_steps=60)
+
+
+def test_a_simulated_look_ahead_comes_back_with_its_twin(folder, tmp_path):
+    features = {"kind": "SimulatedLookAhead", "samples": 2, "simulator": {"kind": "Twin", "world": "PointGoal1"}}
+    options = json.loads((folder / "run.json").read_text())["options"] | {"features": features}
+    blend = read_blend_dir(edited(folder, tmp_path, options=options))
+    assert blend.settings["features"] == SimulatedLookAhead(Twin("PointGoal1"), samples=2)
 
 
 def test_code_named_by_a_file_does_not_run(folder, tmp_path):

@@ -13,6 +13,7 @@ from blendctl.controllers.adapters import as_controller
 from blendctl.controllers.lookahead_network import controller_digest
 from blendctl.controllers.resolve import needs_naming, open_controller
 from blendctl.errors import FileFormatError, InputError
+from blendctl.features import Twin
 from blendctl.features.registry import FEATURES
 
 BLEND_FILES = ("bandit.safetensors", "blend.safetensors")
@@ -101,9 +102,9 @@ def _read_run_file(folder: Path) -> dict[str, Any]:
 
 
 def _restore_feature(declared: Any) -> Any:
-    """Return a feature from its description in run.json: a name, None, or a dataclass with its kind."""
+    """Return a feature from its description in run.json: a name, None, or dataclasses with their kind."""
     if not isinstance(declared, dict):
         return declared
-    kinds = {kind.__name__: kind for kind in FEATURES.values()}
-    arguments = dict(declared)
+    kinds = {kind.__name__: kind for kind in (*FEATURES.values(), Twin)}
+    arguments = {name: _restore_feature(value) for name, value in declared.items()}
     return kinds[arguments.pop("kind")](**arguments)

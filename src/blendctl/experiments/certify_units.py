@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import gymnasium
@@ -16,6 +17,7 @@ from blendctl.controllers import open_controller
 from blendctl.envs import SingleWorld
 from blendctl.errors import InputError, StateError
 from blendctl.experiments.units import Result, unit_kind
+from blendctl.features import SimulatedLookAhead
 from blendctl.user_code import is_python, load_object
 
 CERTIFIED = f"{__name__}:certified_episodes"
@@ -58,8 +60,12 @@ def blender_maker(parameters: Mapping[str, Any]) -> Callable[[int], Blender]:
     settings: dict[str, Any] = {"names": list(blend.names)} | blend.settings | changes
 
     def make(seed: int) -> Blender:
-        blender = Blender(drivers, bandit=blend.file, seed=seed, **settings)
-        blender.bandit.reseed(seed)  # otherwise every episode would draw the same random numbers
+        # Without new seeds every episode would draw the same random numbers.
+        features = settings["features"]
+        if isinstance(features, SimulatedLookAhead):
+            features = replace(features, seed=seed)
+        blender = Blender(drivers, bandit=blend.file, seed=seed, **settings | {"features": features})
+        blender.bandit.reseed(seed)
         return blender
 
     return make
