@@ -38,3 +38,15 @@ def test_importing_the_package_loads_nothing_heavy():
     code = f"import sys, blendctl; print([m for m in {heavy} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+def test_a_look_ahead_blender_loads_neither_torch_nor_a_simulator():
+    heavy = ["mujoco", "torch", "matplotlib", "ray", "rich", "pyarrow"]
+    code = (
+        "import sys; from blendctl import Blender; from blendctl.controllers import load; "
+        "made = Blender([load('PointGoal1/ppo'), load('PointGoal1/ppo-lagrangian')]); "
+        "assert 'lookahead' in repr(made); "
+        f"print([m for m in {heavy} if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"

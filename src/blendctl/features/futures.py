@@ -52,6 +52,8 @@ class Branches(Protocol):
 class Simulator(Protocol):
     """Copies of the present state of B worlds."""
 
+    copies_driven: bool = False  # of the very environment that is driven
+
     @abstractmethod
     def open(
         self, observations: FloatArray, rows: IndexArray, seeds: NDArray[np.int64], steps: NDArray[np.int64]

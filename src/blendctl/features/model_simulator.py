@@ -21,6 +21,8 @@ Model = Callable[[Any, Sequence[Controller], int, np.random.Generator], tuple[Ar
 class ModelSimulator:
     """Call a model once per future and world, with a random generator of its own."""
 
+    copies_driven = False
+
     def __init__(self, model: Model) -> None:
         self.model = model
 

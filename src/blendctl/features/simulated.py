@@ -32,9 +32,7 @@ from blendctl.features.lookahead import LookAhead
 from blendctl.features.model_simulator import ModelSimulator
 from blendctl.features.sampling import Estimate, SampleTable
 from blendctl.features.simulators import (
-    CopiedEnvironment,
     CostFunction,
-    OwnWorlds,
     SetState,
     Twin,
     action_limits,
@@ -191,7 +189,7 @@ class BoundSimulatedLookAhead(BoundFeature):
         given = self.options.simulator
         if given is None:
             self._open(env)
-        elif isinstance(self._simulator, CopiedEnvironment | OwnWorlds) and not same_environment(given, env):
+        elif self._simulator is not None and self._simulator.copies_driven and not same_environment(given, env):
             raise InputError(
                 "the simulator is another environment than the one that is driven: its futures would begin in its own "
                 "state. Leave the simulator out, or set its state with set_state="

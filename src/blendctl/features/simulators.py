@@ -1,41 +1,38 @@
-"""Simulators of the futures: worlds of blendctl, true or rebuilt, and copies of other environments."""
+"""Simulators of the futures: which one an environment is, and copies of environments of any kind."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
-from gymnasium import wrappers
 from gymnasium.spaces import Box
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
-from blendctl.envs import SingleWorld, VectorWorld
-from blendctl.envs.batch import WorldBatch
-from blendctl.envs.catalog import as_task
-from blendctl.envs.lidar_scene import check_rebuildable, rebuild_worlds
-from blendctl.envs.mersenne import seed_generator
-from blendctl.envs.tasks import Task
-from blendctl.envs.world_state import RUNNING, WorldState, copy_worlds
 from blendctl.errors import InputError
 from blendctl.features.futures import BoolArray, Branches, FloatArray, IndexArray, Simulator
+
+if TYPE_CHECKING:
+    from blendctl.envs.tasks import Task
+    from blendctl.features.world_simulators import RebuiltWorlds
 
 CostFunction = Callable[[Any, Any, dict[str, Any]], float]  # (observation, action, info) -> cost
 SetState = Callable[[Any, Any], None]  # (environment, observation)
 
 CHECKED_STEPS = 20
-_TRANSPARENT = (wrappers.OrderEnforcing, wrappers.PassiveEnvChecker, wrappers.RecordEpisodeStatistics)
 
 
 def as_simulator(env: Any, *, set_state: SetState | None, cost: CostFunction | None, threads: int | None) -> Simulator:
     """Return the simulator that an environment is: its own copies, or with `set_state` a second instance."""
     if set_state is not None:
         return SecondEnvironment(env, set_state, cost=cost)
-    world = _own_world(env)
+    from blendctl.features.world_simulators import OwnWorlds, own_world  # loads MuJoCo
+
+    world = own_world(env)
     if world is not None and cost is None:
         return OwnWorlds(world.batch, threads=threads)
     return CopiedEnvironment(env, cost=cost)
@@ -44,37 +41,6 @@ def as_simulator(env: Any, *, set_state: SetState | None, cost: CostFunction | N
 def same_environment(one: Any, other: Any) -> bool:
     """Return whether two environments, wrapped or not, are the same."""
     return getattr(one, "unwrapped", one) is getattr(other, "unwrapped", other)
-
-
-def _own_world(env: Any) -> SingleWorld | VectorWorld | None:
-    """Return the world of blendctl below wrappers that change nothing, None if there is none."""
-    layer = env
-    while isinstance(layer, gymnasium.Wrapper):
-        if not isinstance(layer, _TRANSPARENT) and not getattr(layer, "only_watches", False):
-            return None
-        layer = layer.env
-    return layer if isinstance(layer, SingleWorld | VectorWorld) else None
-
-
-class OwnWorlds(Simulator):
-    """Futures of the worlds of blendctl: all of them are rows of one batch, on all cores."""
-
-    def __init__(self, source: WorldBatch, *, threads: int | None = None) -> None:
-        self.source, self.threads = source, threads
-        self._batch: WorldBatch | None = None
-
-    def open(
-        self, observations: FloatArray, rows: IndexArray, seeds: NDArray[np.int64], steps: NDArray[np.int64]
-    ) -> Branches:
-        self.source.expect_reset()
-        return _WorldBranches(self.batch, copy_worlds(self.source.worlds, rows), seeds)
-
-    def batch(self, rows: int) -> WorldBatch:
-        """Return a batch that steps so many worlds."""
-        if self._batch is None or self._batch.num_envs < rows:
-            steps = self.source.compiled_task.max_steps
-            self._batch = WorldBatch(self.source.task, rows, threads=self.threads, max_steps=steps)
-        return self._batch
 
 
 @dataclass(frozen=True)
@@ -90,59 +56,9 @@ class Twin:
 
     def open(self, *, threads: int | None) -> RebuiltWorlds:
         """Return the simulator; None uses all cores."""
-        task = as_task(self.world)
-        check_rebuildable(task)
-        return RebuiltWorlds(WorldBatch(task, 1, threads=1, max_steps=self.max_episode_steps), threads=threads)
+        from blendctl.features.world_simulators import rebuilt_worlds  # loads MuJoCo
 
-
-class RebuiltWorlds(Simulator):
-    """Futures of worlds that are rebuilt from their observations."""
-
-    def __init__(self, source: WorldBatch, *, threads: int | None) -> None:
-        self.source, self._worlds = source, OwnWorlds(source, threads=threads)
-
-    def open(
-        self, observations: FloatArray, rows: IndexArray, seeds: NDArray[np.int64], steps: NDArray[np.int64]
-    ) -> Branches:
-        if observations.shape[1:] != self.source.worlds.obs.shape[1:]:
-            raise InputError(
-                f"the twin's observations have {self.source.worlds.obs.shape[1]} entries, actually: "
-                f"{observations.shape[1]}; it must be of the world that is driven"
-            )
-        # Futures of a world with the same seed begin in the same rebuilt world.
-        pairs, place = np.unique(np.stack([rows, seeds], axis=1), axis=0, return_inverse=True)
-        rngs = [np.random.default_rng(seed) for _, seed in pairs]
-        rebuilt = rebuild_worlds(self.source, observations[pairs[:, 0]], steps[pairs[:, 0]], rngs)
-        return _WorldBranches(self._worlds.batch, copy_worlds(rebuilt, place.ravel()), seeds)
-
-
-class _WorldBranches(Branches):
-    def __init__(
-        self,
-        batch_of: Callable[[int], WorldBatch],
-        worlds: WorldState,
-        seeds: NDArray[np.int64] | None = None,
-    ) -> None:
-        self.batch_of, self.worlds, self._batch = batch_of, worlds, batch_of(len(worlds.phase))
-        if seeds is not None:
-            for row, seed in enumerate(seeds):
-                seed_generator(worlds.key[row], worlds.pos[row], int(seed))
-
-    @property
-    def observations(self) -> FloatArray:
-        return self.worlds.obs
-
-    @property
-    def running(self) -> BoolArray:
-        return np.asarray(self.worlds.phase == RUNNING)
-
-    def step(self, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        running, rows = self.running, len(actions)
-        out = self._batch.step(np.ascontiguousarray(actions), worlds=self.worlds)
-        return running * out.reward[:rows], running * out.cost[:rows]
-
-    def branch(self, index: IndexArray) -> Branches:
-        return _WorldBranches(self.batch_of, copy_worlds(self.worlds, index))
+        return rebuilt_worlds(self.world, max_steps=self.max_episode_steps, threads=threads)
 
 
 class _EnvBranches(Branches):
@@ -186,6 +102,8 @@ def step_env(env: Any, action: FloatArray, cost: CostFunction | None) -> tuple[A
 
 class CopiedEnvironment(Simulator):
     """Deep copies of the very environment; each draws its future from a new seed. Copying is checked beforehand."""
+
+    copies_driven = True
 
     def __init__(self, env: Any, *, cost: CostFunction | None) -> None:
         if isinstance(env, VectorEnv) or not isinstance(env, gymnasium.Env):

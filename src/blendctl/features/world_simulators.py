@@ -1,0 +1,113 @@
+"""Simulate futures in the worlds of blendctl: copies of the true ones, or rebuilt from their observations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import wrappers
+from numpy.typing import NDArray
+
+from blendctl.envs import SingleWorld, VectorWorld
+from blendctl.envs.batch import WorldBatch
+from blendctl.envs.catalog import as_task
+from blendctl.envs.lidar_scene import check_rebuildable, rebuild_worlds
+from blendctl.envs.mersenne import seed_generator
+from blendctl.envs.tasks import Task
+from blendctl.envs.world_state import RUNNING, WorldState, copy_worlds
+from blendctl.errors import InputError
+from blendctl.features.futures import BoolArray, Branches, FloatArray, IndexArray, Simulator
+
+_TRANSPARENT = (wrappers.OrderEnforcing, wrappers.PassiveEnvChecker, wrappers.RecordEpisodeStatistics)
+
+
+def own_world(env: Any) -> SingleWorld | VectorWorld | None:
+    """Return the world of blendctl below wrappers that change nothing, None if there is none."""
+    layer = env
+    while isinstance(layer, gymnasium.Wrapper):
+        if not isinstance(layer, _TRANSPARENT) and not getattr(layer, "only_watches", False):
+            return None
+        layer = layer.env
+    return layer if isinstance(layer, SingleWorld | VectorWorld) else None
+
+
+class OwnWorlds(Simulator):
+    """Futures of the worlds of blendctl: all of them are rows of one batch, on all cores."""
+
+    copies_driven = True
+
+    def __init__(self, source: WorldBatch, *, threads: int | None = None) -> None:
+        self.source, self.threads = source, threads
+        self._batch: WorldBatch | None = None
+
+    def open(
+        self, observations: FloatArray, rows: IndexArray, seeds: NDArray[np.int64], steps: NDArray[np.int64]
+    ) -> Branches:
+        self.source.expect_reset()
+        return _WorldBranches(self.batch, copy_worlds(self.source.worlds, rows), seeds)
+
+    def batch(self, rows: int) -> WorldBatch:
+        """Return a batch that steps so many worlds."""
+        if self._batch is None or self._batch.num_envs < rows:
+            steps = self.source.compiled_task.max_steps
+            self._batch = WorldBatch(self.source.task, rows, threads=self.threads, max_steps=steps)
+        return self._batch
+
+
+def rebuilt_worlds(world: Task | str, *, max_steps: int | None, threads: int | None) -> RebuiltWorlds:
+    """Return the simulator of a world that is rebuilt from its observations; None uses all cores."""
+    task = as_task(world)
+    check_rebuildable(task)
+    return RebuiltWorlds(WorldBatch(task, 1, threads=1, max_steps=max_steps), threads=threads)
+
+
+class RebuiltWorlds(Simulator):
+    """Futures of worlds that are rebuilt from their observations."""
+
+    def __init__(self, source: WorldBatch, *, threads: int | None) -> None:
+        self.source, self._worlds = source, OwnWorlds(source, threads=threads)
+
+    def open(
+        self, observations: FloatArray, rows: IndexArray, seeds: NDArray[np.int64], steps: NDArray[np.int64]
+    ) -> Branches:
+        if observations.shape[1:] != self.source.worlds.obs.shape[1:]:
+            raise InputError(
+                f"the twin's observations have {self.source.worlds.obs.shape[1]} entries, actually: "
+                f"{observations.shape[1]}; it must be of the world that is driven"
+            )
+        # Futures of a world with the same seed begin in the same rebuilt world.
+        pairs, place = np.unique(np.stack([rows, seeds], axis=1), axis=0, return_inverse=True)
+        rngs = [np.random.default_rng(seed) for _, seed in pairs]
+        rebuilt = rebuild_worlds(self.source, observations[pairs[:, 0]], steps[pairs[:, 0]], rngs)
+        return _WorldBranches(self._worlds.batch, copy_worlds(rebuilt, place.ravel()), seeds)
+
+
+class _WorldBranches(Branches):
+    def __init__(
+        self,
+        batch_of: Callable[[int], WorldBatch],
+        worlds: WorldState,
+        seeds: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.batch_of, self.worlds, self._batch = batch_of, worlds, batch_of(len(worlds.phase))
+        if seeds is not None:
+            for row, seed in enumerate(seeds):
+                seed_generator(worlds.key[row], worlds.pos[row], int(seed))
+
+    @property
+    def observations(self) -> FloatArray:
+        return self.worlds.obs
+
+    @property
+    def running(self) -> BoolArray:
+        return np.asarray(self.worlds.phase == RUNNING)
+
+    def step(self, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        running, rows = self.running, len(actions)
+        out = self._batch.step(np.ascontiguousarray(actions), worlds=self.worlds)
+        return running * out.reward[:rows], running * out.cost[:rows]
+
+    def branch(self, index: IndexArray) -> Branches:
+        return _WorldBranches(self.batch_of, copy_worlds(self.worlds, index))
