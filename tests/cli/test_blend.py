@@ -94,11 +94,12 @@ def test_networks_of_other_controllers_are_refused_by_their_digests(capsys):
 
 @pytest.mark.parametrize("kind", ["simulated", "twin"])
 def test_a_simulated_blend_drives_and_simulates_no_controller_alone(tmp_path, capsys, kind):
-    where = ("--steps", 22, "--episodes", 1, "--seed", 0, "--no-counterfactual", "--out", tmp_path)
+    where = ("--steps", 22, "--episodes", 1, "--seed", 3, "--no-counterfactual", "--out", tmp_path)
     code, _, _ = call(capsys, "blend", "PointGoal1", "--lookahead", kind, "--prefer", 0.7, *where)
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert code == 0
-    assert summary["options"]["features"]["kind"] == "SimulatedLookAhead"
+    features = summary["options"]["features"]
+    assert (features["kind"], features["seed"]) == ("SimulatedLookAhead", 3)
     table = pyarrow.dataset.dataset(tmp_path / "record").to_table()
     assert table["steps"].to_pylist() == [5, 5, 5, 5, 2]
     assert "foreseen by simulation" in call(capsys, "explain", tmp_path, "--step", 7)[1]

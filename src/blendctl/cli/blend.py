@@ -117,7 +117,7 @@ def blend(
     drivers = [open_controller(spec, world=world) for spec in specs]
     arm_names = list(names) or _unique([display_name(spec) for spec in specs])
     monitor = open_monitor(certificate, world=world, controllers=specs)
-    settings = _blender_settings(options, arm_names, world=world, steps=steps)
+    settings = _blender_settings(options, arm_names, world=world, steps=steps, seed=seed)
     started = time.perf_counter()
     # Check the settings before the files of an earlier run are removed.
     with Blender(drivers, arm_names, seed=seed, **settings) as checked:
@@ -222,10 +222,12 @@ def _unique(names: list[str]) -> list[str]:
     return [name if names.count(name) == 1 else f"{name}-{i + 1}" for i, name in enumerate(names)]
 
 
-def _blender_settings(options: dict[str, Any], names: list[str], *, world: str, steps: int | None) -> dict[str, Any]:
+def _blender_settings(
+    options: dict[str, Any], names: list[str], *, world: str, steps: int | None, seed: int
+) -> dict[str, Any]:
     """Turn the command's options into keyword arguments of `Blender`."""
     settings = {name: options[name] for name in ("hold", "dwell", "context", "frozen", "features")}
-    settings |= _lookahead_settings(options, world=world, steps=steps)
+    settings |= _lookahead_settings(options, world=world, steps=steps, seed=seed)
     settings["objectives"] = list(options["objectives"]) or ["reward", "-cost"]
     settings["fallback"] = list(options["fallback"]) or names[-1]
     settings["stochastic"] = not options["deterministic"]
@@ -248,7 +250,7 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _lookahead_settings(options: dict[str, Any], *, world: str, steps: int | None) -> dict[str, Any]:
+def _lookahead_settings(options: dict[str, Any], *, world: str, steps: int | None, seed: int) -> dict[str, Any]:
     """Return the features and the dial of a look-ahead blend, if one was asked for."""
     from blendctl.envs.catalog import find_task
     from blendctl.features import LookAhead, SimulatedLookAhead, Twin
@@ -263,7 +265,7 @@ def _lookahead_settings(options: dict[str, Any], *, world: str, steps: int | Non
         simulator = Twin(world, steps) if lookahead == "twin" else None
         if options["hold"] is not None:
             episode["hold"] = options["hold"]
-        return {"features": SimulatedLookAhead(simulator, **dial, **episode)}
+        return {"features": SimulatedLookAhead(simulator, **dial, **episode, seed=seed)}
     network = None if lookahead in (None, "learned") else Path(lookahead)
     return {"features": LookAhead(network, **dial, **episode)}
 
