@@ -155,7 +155,7 @@ def test_the_loop_takes_only_controllers_of_the_world_and_of_one_kind():
     [
         ({"hold": 2}, "a hold of more than one step"),
         ({"dwell": 2}, "a dwell of more than one stage"),
-        ({"frozen": True}, "a frozen learner"),
+        ({"frozen": True, "rule": "fixed"}, "a frozen learner"),
         ({"deadline": 1.0}, "deadlines"),
         ({"stochastic": False}, "actions without noise"),
         ({"context": "previous"}, 'context="previous"'),

@@ -162,9 +162,16 @@ def test_previous_context_begins_by_chance_and_is_one_step_stale(make, observati
 
 
 def test_a_frozen_blender_decides_and_does_not_learn(make, observation):
-    blender = make("fast", "safe", frozen=True)
+    with pytest.raises(InputError, match="has learned nothing yet"):
+        make("fast", "safe", frozen=True)
+    with pytest.raises(InputError, match="has learned nothing yet"):
+        make("fast", "safe", frozen=True, bandit=BlendingBandit(2, 2))
+    make("fast", "safe", frozen=True, rule="fixed")  # needs no estimates
+    first = make("fast", "safe")
+    drive(first, observation, 30)
+    blender = make("fast", "safe", frozen=True, bandit=first.bandit)
     drive(blender, observation, 20)
-    assert blender.bandit.stage == 0
+    assert blender.bandit.stage == 30
     assert not blender.last.learned
     assert blender.counts.stages == 20
 

@@ -51,6 +51,68 @@ def team():
     return [PurePursuit("PointGoal1"), PotentialField("PointGoal1")]
 
 
+class Renamed(gymnasium.Wrapper):
+    """Reports the cost under another name, or not at all."""
+
+    def __init__(self, env, **names):
+        super().__init__(env)
+        self.names = names
+
+    def step(self, action):
+        *rest, info = self.env.step(action)
+        return *rest, {new: info[old] for new, old in self.names.items()}
+
+
+def test_a_cost_that_is_missing_is_an_error_and_not_zero():
+    for env, words in (
+        (Renamed(Countdown(), costs="cost"), r'did you mean "costs".*cost=lambda'),
+        (Renamed(Countdown()), r"it has no entries.*cost=lambda"),
+    ):
+        with pytest.raises(InputError, match=words):
+            list(run(env, two()))
+        with pytest.raises(InputError, match="failed on the feedback"):
+            list(run(env, two(objectives=["reward", lambda feedback: -feedback["cost"]])))
+        blended = BlendEnv(env, [lambda o: [0.5]], cost_weight=1.0)
+        blended.reset()
+        with pytest.raises(InputError, match="cost_weight needs"):
+            blended.step(0)
+        assert len(list(run(env, two(objectives=["reward"])))) == 10
+        assert len(list(run(env, two(), cost=lambda observation, action, info: info.get("costs", 0.0)))) == 10
+    worlds = VectorWorld("PointGoal1", 2, autoreset_mode=AutoresetMode.DISABLED)
+    blender = BlenderBatch(team(), 2, features="one-hot")
+    blender.act(worlds.reset(seed=0)[0])
+    with pytest.raises(InputError, match='did you mean "costs"'):
+        blender.observe(np.zeros(2), {"costs": np.zeros(2)})
+    worlds.close()
+
+
+class Signs(gymnasium.Env):
+    """Takes one of three actions and checks it, as Gymnasium's environments do."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (1,), np.float64)
+    action_space = gymnasium.spaces.Discrete(3)
+
+    def reset(self, *, seed=None, options=None):
+        self.left = 30
+        return np.zeros(1), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self.left -= 1
+        return np.zeros(1), float(action), self.left == 0, False, {"cost": 0.0}
+
+
+@pytest.mark.parametrize("wrong", [3, -1, 1.5, np.array([0, 1])])
+def test_an_action_outside_of_a_discrete_space_is_a_failure_of_its_controller(wrong):
+    blender = Blender([lambda o: wrong, lambda o: 1], ["wrong", "right"], action_shape=(), features="one-hot", seed=0)
+    records = list(run(Signs(), blender))
+    assert {record.name for record in records} == {"right"}
+    assert records[0].event.startswith("wrong returned")
+    outside = Blender([lambda o: 1], features="one-hot", safe_action=7, seed=0)
+    with pytest.raises(InputError, match=r"safe_action must be in Discrete\(3\)"):
+        list(run(Signs(), outside))
+
+
 def test_every_step_of_every_episode_is_a_record():
     env = Countdown()
     records = list(run(env, two(), episodes=3, seed=5))
@@ -76,8 +138,8 @@ def test_the_cost_may_come_from_a_function_or_from_its_parts():
     assert sum(r.feedback[1] for r in parts) == -10
 
 
-def test_an_environment_without_costs_has_cost_zero():
-    blender = Blender([lambda o: 0, lambda o: 1], features="one-hot", seed=0)
+def test_an_environment_without_costs_has_cost_zero_if_no_objective_needs_it():
+    blender = Blender([lambda o: 0, lambda o: 1], objectives=["reward"], features="one-hot", seed=0)
     records = list(run("CartPole-v1", blender, episodes=2, seed=0))
     assert sum(r.reward for r in records) == len(records)
     assert {r.cost for r in records} == {0.0}
@@ -254,7 +316,7 @@ def test_arguments_that_do_not_fit_together_are_refused():
     with pytest.raises(StateError, match="not observed"):
         batch.act(np.zeros((2, 60)))
     with pytest.raises(InputError, match=r"expected reward of 2 worlds, actually: shape \(3,\)"):
-        batch.observe(np.zeros(3), {})
+        batch.observe(np.zeros(3), {"cost": np.zeros(2)})
     with pytest.raises(InputError, match=r"expected cost of 2 worlds, actually: shape \(2, 1\)"):
         batch.observe(np.zeros(2), {"cost": np.zeros((2, 1))})
     wrong = BlenderBatch(team(), 2, features=Custom(lambda o, a, arm: [1.0], size=2))
@@ -419,7 +481,7 @@ def test_a_reset_that_fails_benches_the_controller():
 
     blender = Blender([Broken(), lambda o: [0.1]], ["broken", "safe"], features="one-hot", seed=0)
     records = list(run(Countdown(3), blender, episodes=2))
-    assert "broken raised, in reset, RuntimeError: no way back; benched" in records[3].event
+    assert "broken failed in reset: RuntimeError: no way back; benched" in records[3].event
     assert records[3].name == "safe"
 
 
@@ -446,7 +508,9 @@ def test_with_hold_a_wrapper_is_seen_too():
 
 
 def test_an_environment_with_discrete_actions_gets_whole_numbers():
-    blender = Blender([lambda o: 1, lambda o: np.int64(2)], ["down", "right"], features="one-hot", seed=0)
+    blender = Blender(
+        [lambda o: 1, lambda o: np.int64(2)], ["down", "right"], objectives=["reward"], features="one-hot", seed=0
+    )
     env = gymnasium.make("FrozenLake-v1", is_slippery=False)  # refuses arrays
     records = list(run(env, blender, episodes=2, seed=0))
     assert {int(record.action) for record in records} <= {1, 2}

@@ -177,6 +177,19 @@ def test_two_runs_cannot_share_a_directory(tmp_path, capsys, command):
     assert not list((tmp_path / "out").iterdir())
 
 
+def test_a_controller_that_always_fails_is_reported(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("def broken(observation):\n    raise RuntimeError('flat tyre')\n")
+    code, out, err = call(
+        capsys, "blend", "PointGoal1", "--controllers", "mine.py:broken", "stop", "--steps", 40, "--episodes", 1,
+        "--features", "one-hot",
+    )  # fmt: skip
+    assert code == 1
+    assert "blended" in out
+    assert "warning: broken failed 3 times in the blended run; at first it raised RuntimeError: flat tyre" in err
+    assert "broken never returned an action" in err
+
+
 def test_options_of_a_saved_learner_cannot_be_overridden(drive, capsys):
     code, _, err = call(
         capsys, "blend", "PointGoal1", "--controllers", "pure-pursuit", "stop", "--noise", 0.1,

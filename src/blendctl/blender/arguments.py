@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from blendctl.bandit import BlendingBandit
+from blendctl.bandit.rules import Fixed, Random, Rule
 from blendctl.blender.bench import BenchRules
 from blendctl.blender.blend_file import load_blend
 from blendctl.blender.objectives import Objectives
@@ -104,6 +105,15 @@ def make_bandit(
             f"{size} and {len(objectives)}; use the features of its run: features=..."
         )
     return bandit
+
+
+def check_frozen(frozen: bool, feature: BoundFeature, *, rule: Rule, learned: bool) -> None:
+    """Raise InputError if a blender shall decide without learning, and nothing was learned that could decide."""
+    if frozen and not learned and feature.prior is None and not isinstance(rule, Fixed | Random):
+        raise InputError(
+            "frozen=True decides without learning, but this learner has learned nothing yet; pass the learner or the "
+            "file of an earlier blend: bandit=..."
+        )
 
 
 def check_bench(bench: BenchRules | None) -> BenchRules:

@@ -14,7 +14,7 @@ from blendctl.bandit.options import OptionNames
 from blendctl.blender import arguments
 from blendctl.blender.bandit_switch import BanditSwitch
 from blendctl.blender.counterfactual import correct_choices
-from blendctl.blender.objectives import Objective, Objectives
+from blendctl.blender.objectives import Objective, Objectives, check_cost_known
 from blendctl.controllers import Controller
 from blendctl.controllers.adapters import as_controller
 from blendctl.errors import InputError, StateError
@@ -88,6 +88,7 @@ class BlenderBatch(BanditSwitch):
             bandit = BlendingBandit(bound.size, len(checked), seed=seed, **settings)
         else:
             bandit = BanditBatch(worlds, bound.size, len(checked), seed=seed, **settings)
+        arguments.check_frozen(frozen, bound, rule=bandit.rule, learned=False)
         first, *noise = np.random.SeedSequence(seed).spawn(1 + len(self.controllers))
         super().__init__(
             bandit,
@@ -185,6 +186,9 @@ class BlenderBatch(BanditSwitch):
 
     def learn(self, batch: StepBatch) -> None:
         """Learn from a step; count it."""
+        check_cost_known(
+            self.objectives, batch.infos, remedy='add it with a wrapper, or use objectives without "-cost"'
+        )
         super().learn(batch)
         self.step += 1
 

@@ -87,8 +87,9 @@ class Chooser:
                 if raised_by_signal(error):
                     raise
                 reason = describe_error(error)
+                words = reason.partition(": ")[2]
                 if not self.proven and isinstance(error, InputError | TypeError | ValueError):
-                    raise InputError(f"the context of {self.names[arm]} cannot be computed: {reason}") from error
+                    raise InputError(f"the context of {self.names[arm]} cannot be computed: {words}") from error
                 psi[arm] = math.nan
                 self.events.append(f"the context of {self.names[arm]} raised {reason}")
             else:
@@ -111,7 +112,8 @@ class Chooser:
         try:
             decision = self.bandit.decide(basis)
         except BaseException as error:
-            if not self.proven or raised_by_signal(error):
+            unproven = not self.proven and len(rows) == len(self.arms)
+            if unproven or raised_by_signal(error):
                 raise
             self.events.append(f"the rule failed: {describe_error(error)}")
             return Choice(self.first(asked), "no decision", None, asked)

@@ -76,6 +76,8 @@ class BlendEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         for _ in range(self.hold):
             applied = controller.act(self._observation, self._rng if self.stochastic else None)
             self._observation, reward, terminated, truncated, info = self.env.step(applied)
+            if self.cost_weight and "cost" not in info:
+                raise InputError('cost_weight needs info["cost"], which this environment lacks; add it with a wrapper')
             total += float(reward) - self.cost_weight * float(info.get("cost", 0.0))
             for name, value in info.items():
                 if name == "cost" or name.startswith("cost_"):

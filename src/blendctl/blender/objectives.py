@@ -104,6 +104,13 @@ class Objectives:
         return [word if words.count(word) == 1 else f"{word}_{i}" for i, word in enumerate(words)]
 
 
+def check_cost_known(objectives: Objectives, info: Mapping[str, Any], *, remedy: str) -> None:
+    """Raise InputError if an objective needs a cost that an environment does not report."""
+    if "cost" in objectives.signals and "cost" not in info:
+        hint = did_you_mean("cost", [str(name) for name in info]) if info else "it has no entries"
+        raise InputError(f'the objective "-cost" needs info["cost"], which this environment lacks ({hint}); {remedy}')
+
+
 def _present(feedback: Feedback) -> dict[str, Any]:
     return {name: value for name, value in feedback.items() if value is not None}
 

@@ -6,15 +6,18 @@ from collections.abc import Callable, Iterator
 from typing import Any, overload
 
 import gymnasium
+from gymnasium.spaces import Discrete, MultiBinary, MultiDiscrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from blendctl.blender.batch import BatchRecord, BlenderBatch
 from blendctl.blender.core import Blender
 from blendctl.blender.counterfactual import CounterfactualEvaluator
+from blendctl.blender.objectives import check_cost_known
 from blendctl.blender.record import Record
 from blendctl.errors import InputError
 from blendctl.rollout import rollout
 
+COST_REMEDY = 'pass run(..., cost=lambda observation, action, info: ...), or objectives without "-cost"'
 CostFunction = Callable[[Any, Any, dict[str, Any]], float]  # (observation, action, info) -> cost
 
 
@@ -52,7 +55,7 @@ def run(
 ) -> Iterator[Record] | Iterator[BatchRecord]:
     """Drive whole episodes; yield a record when a stage is over and its feedback was observed.
 
-    The first episode has seed `seed`, the next seed + 1, and so on. The cost is `info["cost"]` (0 if there is none), or
+    The first episode has seed `seed`, the next seed + 1, and so on. The cost is `info["cost"]`, or
     `cost(observation, action, info)`; its components are `info["cost_NAME"]`. With counterfactual=True every record
     has the feedback that each controller would have got (`truth`), and whether the choice was `correct`; that needs a
     world with `peek`. Records then come up to some tens of steps late, in their order, those of an episode before the
@@ -85,7 +88,10 @@ def _one(
     world = make_env(env) if made_here else env
     evaluator = CounterfactualEvaluator(world, blender) if counterfactual else None
     signals = [name for name in blender.objectives.signals if name not in ("reward", "cost")]
-    discrete = isinstance(getattr(world, "action_space", None), gymnasium.spaces.Discrete)
+    space = getattr(world, "action_space", None)
+    discrete = isinstance(space, Discrete)
+    if isinstance(space, Discrete | MultiDiscrete | MultiBinary):
+        blender.drivers.restrict(space)
     try:
         blender.feature.attach(world)
         for episode in range(episodes):
@@ -108,12 +114,16 @@ def _one(
                     action.item() if discrete and action.size == 1 else action
                 )
                 ended = terminated or truncated
-                step_cost = info.get("cost", 0.0) if cost is None else cost(observation, action, info)
+                if cost is None:
+                    check_cost_known(blender.objectives, info, remedy=COST_REMEDY)
+                    step_cost = float(info["cost"]) if "cost" in info else None
+                else:
+                    step_cost = float(cost(observation, action, info))
                 parts = {name: info.get(name) for name in signals}
                 if evaluator is not None:
-                    feedback = blender.objectives({"reward": float(reward), "cost": float(step_cost), **parts})
+                    feedback = blender.objectives({"reward": float(reward), "cost": step_cost, **parts})
                     evaluator.see(feedback, full=full, ended=ended)
-                blender.observe(float(reward), float(step_cost), done=ended, **parts)
+                blender.observe(float(reward), step_cost, done=ended, **parts)
                 if evaluator is None:
                     if full or ended:
                         record = blender.last

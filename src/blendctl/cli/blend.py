@@ -18,7 +18,7 @@ from blendctl.cli.invocation import typed_command
 from blendctl.cli.multi_option import MultiValueCommand
 from blendctl.cli.output import json_bytes, make_table, optional, table_console, write_json
 from blendctl.cli.world_argument import world_argument
-from blendctl.errors import InputError
+from blendctl.errors import BlendctlError, InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -38,6 +38,7 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html", "c
     "[the world's pair in the zoo]",
     metavar="NAME|FILE|ADDRESS...",
 )
+@shared.trust_code_option
 @click.option("--names", multiple=True, help="Names of the controllers.  [from the controllers]")
 @shared.number_option("--episodes", "Number of episodes.", default=5)
 @shared.number_option("--steps", "Maximum steps per episode.  [the world's limit]")
@@ -190,6 +191,15 @@ def blend(
         ):
             console.print(line, markup=False, soft_wrap=True)
     write_json(json_file, summary)
+    for name, reason in session.failures.items():
+        count = summary["failures"][name]
+        click.echo(f"warning: {name} failed {count} times in the blended run; at first it {reason}", err=True)
+    silent = [name for name, acted in zip(arm_names, blender.drivers.acted, strict=True) if not acted]
+    if silent:
+        raise BlendctlError(
+            f"{', '.join(silent)} never returned an action: the results are those of the other controllers; "
+            f"test it with: blendctl check-controller"
+        )
 
 
 def _remove_old_run(out: Path, *, replace: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ class DriveSession:
     seed: int
     counterfactual: bool
     live: LiveView | None = None
+    failures: dict[str, str] = field(default_factory=dict)  # controller -> how it failed first, in all drives
 
     def open_live_page(self, port: int, *, objectives: list[str]) -> str:
         """Open the live page and return its address."""
@@ -72,6 +73,8 @@ class DriveSession:
                     publish(record)
             if self.live is not None:
                 self.live.catch_up()
+        for arm, reason in blender.drivers.first_failures.items():
+            self.failures.setdefault(self.names[arm], reason)
         finished = stats.ended
         costs = stats.costs[:finished]
         return stats.summary() | over_budget(costs, budget) | {"returns": stats.returns[:finished], "costs": costs}

@@ -44,6 +44,9 @@ class Dense:
         sizes = [self.weights[0].shape[0], *(w.shape[1] for w in self.weights)]
         object.__setattr__(self, "sizes", np.array(sizes, np.int64))
 
+    def __repr__(self) -> str:
+        return f"Dense({'-'.join(map(str, self.sizes))}, {self.activation})"
+
     @property
     def inputs(self) -> int:
         """Number of inputs."""

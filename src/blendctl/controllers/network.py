@@ -166,6 +166,10 @@ class NetworkController:
             raise InputError(f"the networks of the horizons {self.longer.horizons} need others of shorter horizons")
         object.__setattr__(self, "std", np.exp(self.log_std))
 
+    def __repr__(self) -> str:
+        parts = f"{self.observation_size} observations, {self.action_size} actions, actor={self.actor}"
+        return f"NetworkController({self.name!r}, {parts}, context={self.context is not None})"
+
     @property
     def observation_size(self) -> int:
         """Entries of an observation."""
