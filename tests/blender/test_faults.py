@@ -124,7 +124,7 @@ def test_whatever_a_reset_or_a_context_raises_stops_nobody(make, observation, er
     assert "the context of fast raised" in blender.last.event
     blender.end_episode()
     blender.act(observation)
-    assert "fast raised, in reset," in blender.last.event
+    assert "fast failed in reset:" in blender.last.event
 
 
 @pytest.mark.parametrize("handler", [None, lambda *_: sys.exit("terminated")])

@@ -51,7 +51,7 @@ class Blender:
     hold: control steps per decision; the feedback of a stage is the sum over its steps. By default as the feature says.
     dwell: stages that a controller drives at least, before another may be chosen.
     context: "current" decides from psi at the current state; "previous" from the state before, as the paper prints.
-    frozen: decide without learning.
+    frozen: decide without learning; needs a bandit that has learned, or a feature with a prior.
     bandit: a learner to continue with, or the file of a blend (`save`); by default a new one with `options` and `seed`.
     fallback: a name, or names in order: the controllers that take over when the one that drives fails.
     safe_action: action when no controller is fit; without it, `act` raises an error.
@@ -131,6 +131,7 @@ class Blender:
         )
         self.feature = feature
         self.context, self.frozen = context, frozen
+        arguments.check_frozen(frozen, feature, rule=self.bandit.rule, learned=self.bandit.stage > 0)
         self._chooser = Chooser(
             feature,
             self.bandit,
@@ -177,21 +178,27 @@ class Blender:
             if self._closed:
                 raise StateError("this blender is closed; make another")
             self.step += 1
-            ledger = self._ledger
-            last = ledger.present
-            driver = SAFE_ACTION if last is None else last.choice.arm
-            finite = all_finite(observation)
-            if finite and ledger.holding:
-                action = self.drivers.ask_alone(driver, observation, self.step)
-                if action is not None:
-                    ledger.extend()
-                    return action
-            ledger.cut(observation if finite else None)
-            if self.feature.bootstraps:
-                self.feature.begin_stage(*ledger.episode_so_far)
-            choice = self._decide(observation, finite, driver)
-            ledger.begin(choice, observation)
-            return choice.action.copy()
+            if not self.drivers.timed:
+                return self._act(observation)
+            with self.drivers.one_deadline():
+                return self._act(observation)
+
+    def _act(self, observation: Any) -> Action:
+        ledger = self._ledger
+        last = ledger.present
+        driver = SAFE_ACTION if last is None else last.choice.arm
+        finite = all_finite(observation)
+        if finite and ledger.holding:
+            action = self.drivers.ask_alone(driver, observation, self.step)
+            if action is not None:
+                ledger.extend()
+                return action
+        ledger.cut(observation if finite else None)
+        if self.feature.bootstraps:
+            self.feature.begin_stage(*ledger.episode_so_far)
+        choice = self._decide(observation, finite, driver)
+        ledger.begin(choice, observation)
+        return choice.action.copy()
 
     def _decide(self, observation: Any, finite: bool, driver: int) -> StageDecision:
         """Decide who drives the next stage; `driver` drove the last."""

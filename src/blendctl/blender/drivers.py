@@ -6,11 +6,14 @@ import copy
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Discrete, Space
 from numpy import ndarray
 from numpy.typing import NDArray
 
@@ -18,6 +21,7 @@ from blendctl.blender.bench import Bench, BenchRules
 from blendctl.blender.finite_check import all_finite
 from blendctl.controllers.base import Controller, Stateful
 from blendctl.controllers.network import NetworkController
+from blendctl.controllers.remote import RemoteController
 from blendctl.errors import InputError
 from blendctl.user_errors import describe_error, raised_by_signal
 
@@ -33,24 +37,14 @@ class Isolated:
     """
 
     def __init__(self, controller: Controller, name: str) -> None:
-        self._controller = controller
         self._orders: SimpleQueue[tuple[Any, Any] | tuple[()] | None] = SimpleQueue()
         self._answers: SimpleQueue[tuple[Any, Refused | None]] = SimpleQueue()
         self._waiting = 0  # orders without an answer yet
         self.asked = False  # in this round
-        threading.Thread(target=self._work, name=f"blendctl-{name}", daemon=True).start()
-
-    def _work(self) -> None:
-        while (order := self._orders.get()) is not None:
-            # The thread must survive everything that the controller raises, or it would seem to hang.
-            try:
-                if order:
-                    self._answers.put((self._controller.act(*order), None))
-                elif isinstance(self._controller, Stateful):
-                    self._controller.reset()
-            except BaseException as error:
-                if order:  # a failure of reset shows when the controller is asked again
-                    self._answers.put((None, Refused(f"raised {describe_error(error)}")))
+        # The thread does not know this object, so that it ends when the object is dropped.
+        arguments = (controller, self._orders, self._answers)
+        threading.Thread(target=_work, args=arguments, name=f"blendctl-{name}", daemon=True).start()
+        self.close = weakref.finalize(self, self._orders.put, None)  # end the thread after the present answer
 
     def start(self, observation: Any, rng: np.random.Generator | None) -> None:
         """Ask for an action, unless the controller still computes an earlier one; discard earlier answers."""
@@ -80,13 +74,28 @@ class Isolated:
         """Reset the controller after the answers it still computes."""
         self._orders.put(())
 
-    def close(self) -> None:
-        """End the thread after the answers it still computes."""
-        self._orders.put(None)
+
+def _work(controller: Controller, orders: SimpleQueue[Any], answers: SimpleQueue[Any]) -> None:
+    """Answer orders: (observation, rng) asks for an action, () resets the controller, None ends the thread."""
+    while (order := orders.get()) is not None:
+        # The thread must survive everything that the controller raises, or it would seem to hang.
+        try:
+            if order:
+                answers.put((controller.act(*order), None))
+            elif isinstance(controller, Stateful):
+                controller.reset()
+        except BaseException as error:
+            if order:  # a failure of reset shows when the controller is asked again
+                answers.put((None, Refused(f"raised {describe_error(error)}")))
+        del order
 
 
 class Drivers:
-    """All controllers of a blender. Once the shape of actions is known, failures are events, not exceptions."""
+    """All controllers of a blender. Once the shape of actions is known, failures are events, not exceptions.
+
+    With deadlines, a step happens within `one_deadline`. Where it is over and somebody else
+    can drive, a controller in a thread is not asked any more.
+    """
 
     def __init__(
         self,
@@ -108,12 +117,20 @@ class Drivers:
         self.shape = _common_shape(controllers, names, action_shape, safe_action)
         self.safe_action = safe_action
         self.events: list[str] = []  # what went wrong since `take_events`
+        self.first_failures: dict[int, str] = {}  # by arm
+        self.acted = [False] * len(self.names)  # whether an arm has ever proposed an action
+        self._space: Space[Any] | None = None  # the actions that the environment takes, if they are countable
+        self.remote = [(arm, c) for arm, c in enumerate(controllers) if isinstance(c, RemoteController)]
+        for arm, controller in self.remote:
+            self.deadlines[arm] = min(controller.deadline, self.deadlines[arm] or math.inf)
         self.isolated = [
             Isolated(controller, name) if limit is not None and not _keeps_time(controller) else None
             for controller, name, limit in zip(controllers, names, self.deadlines, strict=True)
         ]
+        self._spare = safe_action is not None or None in self.isolated  # somebody drives without waiting
+        self._begun = 0.0
         self._act = [_on_a_copy(controller) for controller in controllers]
-        self._timed = any(limit is not None for limit in self.deadlines)
+        self.timed = any(limit is not None for limit in self.deadlines)
         self._arms = range(len(names))
         self._remember = {arm: c for arm, c in enumerate(controllers) if isinstance(c, Stateful)}
 
@@ -125,15 +142,43 @@ class Drivers:
     def propose(self, observation: Any, step: int) -> list[Action | None]:
         """Ask every fit controller; return an action per arm, None where it is benched or failed."""
         until, ask = self.bench.until, self.ask
-        if self._timed:
-            self._start([arm for arm in self._arms if step >= until[arm]], observation)
-        proposals = [ask(arm, observation, step) if step >= until[arm] else None for arm in self._arms]
+        if self.timed:
+            fit = {arm for arm in self._arms if step >= until[arm] and self._has_time(arm)}
+            self._start(fit, observation)
+            proposals = [ask(arm, observation, step) if arm in fit else None for arm in self._arms]
+        else:
+            proposals = [ask(arm, observation, step) if step >= until[arm] else None for arm in self._arms]
         if self.shape is None:
             self._settle_shape(proposals)
         return proposals
 
-    def _start(self, arms: Sequence[int], observation: Any) -> None:
+    @contextmanager
+    def one_deadline(self) -> Iterator[None]:
+        """Let one deadline count for everything within a control step."""
+        self._start_clock()
+        try:
+            yield
+        finally:
+            for _, controller in self.remote:
+                controller.until = math.inf
+
+    def _start_clock(self) -> None:
         self._begun = self.clock()
+        for arm, controller in self.remote:
+            controller.until = time.monotonic() + (self.deadlines[arm] or math.inf)
+
+    def _has_time(self, arm: int) -> bool:
+        """Return whether a controller may still be asked in this step; without anybody else, the time starts again."""
+        limit = self.deadlines[arm]
+        if self.isolated[arm] is None or limit is None or self.clock() - self._begun < limit:
+            return True
+        if self._spare:
+            self.events.append(f"{self.names[arm]} was not asked: the time of this step was over")
+            return False
+        self._start_clock()
+        return True
+
+    def _start(self, arms: Iterable[int], observation: Any) -> None:
         for arm in arms:
             worker = self.isolated[arm]
             if worker is not None:
@@ -142,13 +187,16 @@ class Drivers:
     def ask(self, arm: int, observation: Any, step: int) -> Action | None:
         """Ask one controller; bench it and return None if it fails."""
         try:
-            if self._timed:
+            if self.timed:
                 action = self._within_deadline(arm, observation)
             else:
                 action = self._act[arm](observation, self.rngs[arm])
             if type(action) is ndarray and action.dtype is FLOAT and action.shape == self.shape and all_finite(action):
-                return action.copy()
-            return self._checked(action)
+                checked = action.copy() if self._space is None else self._checked(action)
+            else:
+                checked = self._checked(action)
+            self.acted[arm] = True
+            return checked
         except BaseException as error:
             if raised_by_signal(error):
                 raise
@@ -158,11 +206,14 @@ class Drivers:
 
     def _bench(self, arm: int, step: int, reason: str) -> None:
         back_off = self.bench.fail(arm, step)
+        self.first_failures.setdefault(arm, reason)
         self.events.append(f"{self.names[arm]} {reason}; benched for {back_off} steps")
 
     def ask_alone(self, arm: int, observation: Any, step: int) -> Action | None:
         """Ask one controller outside a round of proposals."""
-        if self._timed:
+        if self.timed:
+            if not self._has_time(arm):
+                return None
             self._start([arm], observation)
         return self.ask(arm, observation, step)
 
@@ -174,7 +225,7 @@ class Drivers:
             except BaseException as error:
                 if raised_by_signal(error):
                     raise
-                self._bench(arm, step, f"raised, in reset, {describe_error(error)}")
+                self._bench(arm, step, f"failed in reset: {describe_error(error)}")
 
     def _within_deadline(self, arm: int, observation: Any) -> Any:
         limit, worker = self.deadlines[arm], self.isolated[arm]
@@ -202,7 +253,15 @@ class Drivers:
             raise Refused(f"returned an action of shape {array.shape}, expected {self.shape}")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise Refused("returned an action that is NaN or infinite")
+        if self._space is not None and not _contains(self._space, array):
+            raise Refused(f"returned the action {array.tolist()}, which is not in {self._space}")
         return array
+
+    def restrict(self, space: Space[Any]) -> None:
+        """Accept only actions of a countable space; others are failures of their controller."""
+        if self.safe_action is not None and not _contains(space, self.safe_action):
+            raise InputError(f"safe_action must be in {space}, actually: {self.safe_action.tolist()}")
+        self._space = space
 
     def _settle_shape(self, proposals: Sequence[Action | None]) -> None:
         shapes = {self.names[arm]: action.shape for arm, action in enumerate(proposals) if action is not None}
@@ -239,6 +298,10 @@ def _deadlines(deadline: float | Mapping[str, float] | None, names: Sequence[str
         ):
             raise InputError(f"a deadline must be seconds > 0, actually: {limit!r}")
     return limits
+
+
+def _contains(space: Space[Any], action: Action) -> bool:
+    return bool(space.contains(action.item() if isinstance(space, Discrete) and action.size == 1 else action))
 
 
 def _keeps_time(controller: Controller) -> bool:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import math
+import threading
 import time
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from blendctl.controllers.wire import PROTOCOL, Address, Channel, WireError, pack_array, unpack_array
+from blendctl.controllers.wire import PROTOCOL, Address, Channel, WireError, frame_limit, pack_array, unpack_array
 from blendctl.errors import InputError
+
+MOST_UNANSWERED = 16  # requests without an answer after which a connection is given up
 
 
 class RemoteController:
     """A controller of `blendctl serve`, or of any server that implements the protocol of `controllers.wire`.
 
     Every call takes at most `deadline` seconds, including a reconnection; then it raises TimeoutError, and a blender
-    lets another controller drive. The code of the controller stays on its host.
+    lets another controller drive. A blender calls it in a thread, all remote controllers at once, and its deadline
+    counts if it is shorter. The code of the controller stays on its host.
     """
 
-    keeps_time = True  # it enforces its own deadline
+    waits = True  # for another process: a blender calls it in a thread
 
     def __init__(self, address: str, *, token: str = "", deadline: float = 0.1, connect_within: float = 5.0) -> None:
         if not 0 < deadline < np.inf:
@@ -29,6 +34,11 @@ class RemoteController:
         self._token = token
         self._channel: Channel | None = None
         self._id = 0
+        self._unanswered: set[int] = set()  # requests of this connection
+        self._lock = threading.Lock()
+        self._foreseen: tuple[bytes, bytes, NDArray[Any], NDArray[Any]] | None = None  # observation, action, prediction
+        self._predicted = False  # somebody wants predictions: ask for them with every action
+        self.until = math.inf  # time.monotonic() by which every call must end
         self.name = ""
         self.action_size: int | None = None
         self.observation_size: int | None = None
@@ -50,9 +60,13 @@ class RemoteController:
             if "error" in welcome:
                 raise WireError(f"{self.address} refused: {welcome['error']}")
             self.action_size, self.observation_size = (_size(welcome, n) for n in ("action_size", "observation_size"))
-        except OSError:
+        except OSError as error:
             channel.close()
-            raise
+            if isinstance(error, TimeoutError | WireError):
+                raise
+            raise WireError(f"{self.address} closed the connection: {error}") from None
+        channel.limit = frame_limit(self.action_size)
+        self._unanswered.clear()
         self.name = str(welcome.get("name", "remote"))
         if welcome.get("predicts"):
             self.predict = self._predict  # only then it is a Predictor
@@ -62,36 +76,61 @@ class RemoteController:
     def act(self, observation: ArrayLike, rng: np.random.Generator | None = None) -> NDArray[Any]:
         """Request an action; with `rng` a sample from the policy, with a seed drawn from `rng`."""
         seed = None if rng is None else int(rng.integers(2**63))
-        answer = self._request({"op": "act", "observation": pack_array(observation), "seed": seed})
-        return unpack_array(answer.get("action"))
+        message = {"op": "act", "observation": pack_array(observation), "seed": seed}
+        answer = self._request(message | ({"predict": True} if self._predicted else {}))
+        action = unpack_array(answer.get("action"))
+        self._foreseen = None
+        if self._predicted and "reward" in answer:
+            self._foreseen = (_bytes(observation), _bytes(action), *_prediction(answer))
+        return action
 
     def _predict(self, observation: ArrayLike, action: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Request the expected reward and cost of an action."""
+        """Return the expected reward and cost of an action; those of the last action came with it."""
+        self._predicted = True
+        if self._foreseen is not None and self._foreseen[:2] == (_bytes(observation), _bytes(action)):
+            return self._foreseen[2:]
         message = {"op": "predict", "observation": pack_array(observation), "action": pack_array(action)}
-        answer = self._request(message)
-        reward, cost = unpack_array(answer.get("reward")), unpack_array(answer.get("cost"))
-        return reward[()], cost[()]
+        return _prediction(self._request(message))
 
     def _request(self, message: dict[str, Any]) -> dict[str, Any]:
-        until = time.monotonic() + self.deadline
+        begun = time.monotonic()
+        until = min(begun + self.deadline, self.until)
         try:
-            channel = self._channel or self._connect(until)
-            self._id += 1
+            if not self._lock.acquire(timeout=max(until - begun, 0.0)):
+                raise TimeoutError
             try:
-                channel.send(message | {"id": self._id}, until=until)
-            except TimeoutError:
-                self.close()  # a part of the request may be sent: use a new connection
-                raise
-            while (answer := channel.receive(until=until)).get("id") != self._id:
-                pass  # a late answer to an earlier request
+                answer = self._ask(message, until)
+            finally:
+                self._lock.release()
         except TimeoutError:
-            raise TimeoutError(f"no answer from {self.address} within {self.deadline * 1e3:g} ms") from None
+            limit = max(until - begun, 0.0) * 1e3
+            raise TimeoutError(f"no answer from {self.address} within {limit:.3g} ms") from None
         except OSError as error:
             self.close()  # the next call connects again
             raise WireError(f"lost the connection to {self.address}: {error}") from None
         if "error" in answer:
-            raise WireError(f"{self.name} at {self.address} failed: {answer['error']}")
+            raise WireError(f"{self.name} at {self.address} failed: {str(answer['error'])[:500]}")
         return answer
+
+    def _ask(self, message: dict[str, Any], until: float) -> dict[str, Any]:
+        if len(self._unanswered) >= MOST_UNANSWERED:
+            self.close()  # it does not answer: what it still sends is not worth reading
+        channel = self._channel or self._connect(until)
+        self._id += 1
+        self._unanswered.add(self._id)
+        try:
+            channel.send(message | {"id": self._id}, until=until)
+        except TimeoutError:
+            self.close()  # a part of the request may be sent: use a new connection
+            raise
+        while True:
+            answer = channel.receive(until=until)
+            number = answer.get("id")
+            if not isinstance(number, int) or number not in self._unanswered:
+                raise WireError("it sent an answer that nobody asked for")
+            self._unanswered.discard(number)
+            if number == self._id:
+                return answer  # others are late answers to earlier requests
 
     def close(self) -> None:
         """Close the connection; a later call opens a new one."""
@@ -107,6 +146,15 @@ class RemoteController:
 
     def __repr__(self) -> str:
         return f"RemoteController({str(self.address)!r}, deadline={self.deadline})"
+
+
+def _bytes(values: ArrayLike) -> bytes:
+    return np.asarray(values, np.float64).tobytes()
+
+
+def _prediction(answer: dict[str, Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    reward, cost = unpack_array(answer.get("reward")), unpack_array(answer.get("cost"))
+    return reward[()], cost[()]
 
 
 def _size(welcome: dict[str, Any], name: str) -> int | None:

@@ -12,18 +12,30 @@ from typing import Any
 
 import numpy as np
 
-from blendctl.controllers.base import Controller, Predictor
-from blendctl.controllers.wire import PROTOCOL, Address, Channel, WireError, pack_array, unpack_array
+from blendctl.controllers.base import Controller, Predictor, Stateful
+from blendctl.controllers.wire import PROTOCOL, Address, Channel, WireError, frame_limit, pack_array, unpack_array
 from blendctl.errors import InputError, StateError
+from blendctl.user_errors import describe_error, raised_by_signal
 
 HELLO_WITHIN = 5.0  # s: a client that has not sent its hello by then is disconnected
+IDLE_AFTER = 10.0  # s: a client that has asked nothing for so long may lose its place to another
+
+
+class _Client:
+    """An open connection."""
+
+    def __init__(self, connection: socket.socket, host: str) -> None:
+        self.connection, self.host = connection, host
+        self.welcome = False  # it has said hello
+        self.active = time.monotonic()  # when it last asked
 
 
 class ControllerServer:
     """Answer requests at an address, with one thread per connection.
 
     An address that other machines can reach needs a token. There is no encryption: outside of a trusted network, use
-    a tunnel (ssh, WireGuard). Calls to the controller are serialised.
+    a tunnel (ssh, WireGuard). Calls to the controller are serialised. At most `connections` clients are served, half of
+    them from one host. Where there is no place, a client that has not said hello, or is idle, makes room.
     """
 
     def __init__(
@@ -34,13 +46,38 @@ class ControllerServer:
             raise InputError(f"other machines can reach {address}; serve there only with a token")
         self.controller = controller
         self._token = token.encode()
-        self._slots = threading.BoundedSemaphore(connections)
+        self._connections = connections
         self._lock = threading.Lock()
-        self._open: set[socket.socket] = set()
+        self._clients: list[_Client] = []  # oldest first
+        self._admission = threading.Lock()
+        sizes = [getattr(controller, name, None) for name in ("observation_size", "action_size")]
+        self._limit = frame_limit(*(size if isinstance(size, int) else None for size in sizes))
         self._closing = False
         self._listener = requested.listen()
         self.address = requested if requested.path else requested._replace(port=int(self._listener.getsockname()[1]))
         self._thread: threading.Thread | None = None
+        self._warm_up()
+
+    def _warm_up(self) -> None:
+        """Call the controller once: compiling and importing must not delay the first client."""
+        import msgpack  # noqa: F401  # the frames need it
+
+        size = getattr(self.controller, "observation_size", None)
+        if not isinstance(size, int) or not 0 < size < 1 << 20:
+            return
+        observation = np.zeros(size)
+        try:
+            action = self.controller.act(observation, np.random.default_rng(0))
+            if self._predicts():
+                self.controller.predict(observation, action)  # type: ignore[attr-defined]  # it is a Predictor
+            if isinstance(self.controller, Stateful):
+                self.controller.reset()
+        except BaseException as error:  # it may not like zeros; requests get their own errors
+            if raised_by_signal(error):
+                raise
+
+    def _predicts(self) -> bool:
+        return isinstance(self.controller, Predictor) and getattr(self.controller, "context", True) is not None
 
     def start(self) -> ControllerServer:
         """Serve in a background thread."""
@@ -54,28 +91,46 @@ class ControllerServer:
         """Serve until `close` is called."""
         while not self._closing:
             try:
-                connection, _ = self._listener.accept()
+                connection, address = self._listener.accept()
             except OSError:
                 return  # closed
-            if not self._slots.acquire(blocking=False):
+            client = _Client(connection, address[0] if self.address.port else "")
+            if self._admit(client):
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+            else:
                 connection.close()
-                continue
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
-    def _serve(self, connection: socket.socket) -> None:
-        channel = Channel(connection)
-        self._open.add(connection)
+    def _admit(self, client: _Client) -> bool:
+        """Find a place for a client; one that is idle or has not said hello may lose its place."""
+        with self._admission:
+            same = [other for other in self._clients if other.host == client.host]
+            per_host = self._connections if self.address.path else max(self._connections // 2, 1)
+            crowd = same if len(same) >= per_host else self._clients
+            if len(same) >= per_host or len(self._clients) >= self._connections:
+                leaves = _who_leaves(crowd)
+                if leaves is None:
+                    return False
+                self._clients.remove(leaves)
+                _disconnect(leaves.connection)
+            self._clients.append(client)
+            return True
+
+    def _serve(self, client: _Client) -> None:
+        channel = Channel(client.connection)
         try:
-            connection.settimeout(HELLO_WITHIN)
             if self._handshake(channel):
+                client.welcome, channel.limit = True, self._limit
                 while not self._closing:
-                    channel.send(self._answer(channel.receive()))
+                    message = channel.receive()
+                    answer = self._answer(message)
+                    client.active = time.monotonic()
+                    channel.send(answer, until=client.active + HELLO_WITHIN)
         except OSError:
             pass  # the client is gone or broke the protocol; others are not affected
         finally:
-            self._open.discard(connection)
+            with self._admission, contextlib.suppress(ValueError):
+                self._clients.remove(client)
             channel.close()
-            self._slots.release()
 
     def _handshake(self, channel: Channel) -> bool:
         until = time.monotonic() + HELLO_WITHIN
@@ -90,15 +145,14 @@ class ControllerServer:
         controller = self.controller
         sizes = {name: getattr(controller, name, None) for name in ("observation_size", "action_size")}
         welcome = {"protocol": PROTOCOL, "name": str(getattr(controller, "name", "controller"))}
-        predicts = isinstance(controller, Predictor) and getattr(controller, "context", True) is not None
-        channel.send(welcome | sizes | {"predicts": predicts}, until=until)
+        channel.send(welcome | sizes | {"predicts": self._predicts()}, until=until)
         return True
 
     def _answer(self, message: dict[str, Any]) -> dict[str, Any]:
         try:
             answer = self._call(message)
-        except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {error}"[:500]}
+        except BaseException as error:  # the thread must survive whatever the controller raises
+            answer = {"error": describe_error(error)}
         return {"id": message.get("id")} | answer
 
     def _call(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -110,7 +164,12 @@ class ControllerServer:
                     raise WireError(f"seed must be a whole number >= 0 or nil, actually: {seed!r}")
                 rng = None if seed is None else np.random.default_rng(seed)
                 with self._lock:
-                    return {"action": pack_array(self.controller.act(observation, rng))}
+                    action = self.controller.act(observation, rng)
+                    answer = {"action": pack_array(action)}
+                    if message.get("predict") is True and isinstance(self.controller, Predictor):
+                        reward, cost = self.controller.predict(observation, action)
+                        answer |= {"reward": pack_array(reward), "cost": pack_array(cost)}
+                return answer
             case "predict":
                 if not isinstance(self.controller, Predictor):
                     raise WireError("this controller does not predict")
@@ -122,10 +181,10 @@ class ControllerServer:
     def close(self) -> None:
         """Stop serving and close all connections."""
         self._closing = True
-        for connection in (self._listener, *list(self._open)):
-            with contextlib.suppress(OSError):  # not connected, or gone already
-                connection.shutdown(socket.SHUT_RDWR)
-            connection.close()
+        with self._admission:
+            for connection in (self._listener, *(client.connection for client in self._clients)):
+                _disconnect(connection)
+                connection.close()
         if self.address.path:
             Path(self.address.path).unlink(missing_ok=True)
         if self._thread is not None:
@@ -136,3 +195,18 @@ class ControllerServer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _who_leaves(clients: list[_Client]) -> _Client | None:
+    """Return the oldest client that has not said hello, else the one that is idle the longest, if any is."""
+    strangers = [client for client in clients if not client.welcome]
+    if strangers:
+        return strangers[0]
+    idle = min(clients, key=lambda client: client.active)
+    return idle if time.monotonic() - idle.active > IDLE_AFTER else None
+
+
+def _disconnect(connection: socket.socket) -> None:
+    """End a connection; the thread that reads from it notices."""
+    with contextlib.suppress(OSError):  # not connected, or gone already
+        connection.shutdown(socket.SHUT_RDWR)

@@ -1,26 +1,29 @@
 """The protocol between a remote controller and its clients: frames, arrays, addresses.
 
 A connection is TCP or a Unix socket. Both sides send frames: four bytes of length (big-endian), then a
-msgpack map of that length, at most 16 MiB. An array is {"type": "<f8", "shape": [60], "data": bytes}. The client
-sends first:
+msgpack map of that length: at most 4 KiB until both have said hello, then as much as the announced sizes need
+(`frame_limit`). A map has at most 16 entries, a list 32, and a frame 64 maps and lists. An array is
+{"type": "<f8", "shape": [60], "data": bytes}. The client sends first:
 
     -> {"op": "hello", "protocol": 1, "token": "..."}
     <- {"protocol": 1, "name": "ppo", "observation_size": 60 or nil, "action_size": 2 or nil, "predicts": true}
 
 A wrong token or protocol is answered with {"error": "..."}, and the connection is closed. Then follow requests:
 
-    -> {"op": "act", "id": 7, "observation": array, "seed": 123 or nil}
-    <- {"id": 7, "action": array}
+    -> {"op": "act", "id": 7, "observation": array, "seed": 123 or nil, "predict": true or absent}
+    <- {"id": 7, "action": array}, and "reward" and "cost" of the action if asked for
     -> {"op": "predict", "id": 8, "observation": array, "action": array}
     <- {"id": 8, "reward": array, "cost": array}
 
 or {"id": 7, "error": "..."}. With a seed the action is a sample from the policy, with nil it is the mean. Answers have
-the order of their requests; the client recognises a late one by its id and drops it.
+the order of their requests; the client recognises a late one by its id and drops it. An answer that was not asked
+for ends the connection.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import socket
 import struct
 import time
@@ -34,7 +37,10 @@ from numpy.typing import ArrayLike, NDArray
 from blendctl.errors import BlendctlError, InputError
 
 PROTOCOL = 1
-LARGEST_FRAME = 16 << 20
+LARGEST_FRAME = 16 << 20  # bytes
+SMALLEST_LIMIT = 4 << 10  # bytes of a frame without arrays, and of any frame before hello
+MOST_ROWS = 1024  # observations per request, where their size is known
+MOST_CONTAINERS = 64  # maps and lists per frame
 _LENGTH = struct.Struct(">I")
 _TYPES = frozenset(["<f8", "<f4", "<i8", "<i4", "|u1", "|b1"])
 
@@ -74,7 +80,10 @@ class Address(NamedTuple):
     @property
     def loopback(self) -> bool:
         """Whether only this machine can connect."""
-        return bool(self.path) or self.host in ("localhost", "::1") or self.host.startswith("127.")
+        try:
+            return bool(self.path) or self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False  # a name, wherever it leads
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -101,6 +110,7 @@ class Address(NamedTuple):
                     family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
                     return socket.create_server((self.host, self.port), family=family, backlog=16)
                 listener = on_error.enter_context(socket.socket(socket.AF_UNIX))
+                self._remove_stale_socket()
                 listener.bind(self.path)
                 Path(self.path).chmod(0o600)
                 listener.listen(16)
@@ -109,12 +119,32 @@ class Address(NamedTuple):
             on_error.pop_all()
             return listener
 
+    def _remove_stale_socket(self) -> None:
+        """Remove the socket of a server that was killed: nobody answers there."""
+        path = Path(self.path)
+        if path.is_socket():
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.settimeout(1.0)
+                try:
+                    probe.connect(self.path)
+                except ConnectionRefusedError:
+                    path.unlink(missing_ok=True)
+
+
+def frame_limit(*sizes: int | None) -> int:
+    """Return the largest frame that arrays with rows of these sizes need; None is a size that nobody announced."""
+    known = [size for size in sizes if size is not None]
+    if len(known) < len(sizes):
+        return LARGEST_FRAME
+    return min(SMALLEST_LIMIT + 8 * MOST_ROWS * (2 + sum(known)), LARGEST_FRAME)
+
 
 class Channel:
     """Frames over a socket, with a deadline for each; a partly received frame is kept for the next call."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.socket = connection
+        self.limit = SMALLEST_LIMIT  # bytes of a frame that is received; raise it after hello
         self._buffer = bytearray()
 
     def send(self, message: dict[str, Any], *, until: float | None = None) -> None:
@@ -129,22 +159,15 @@ class Channel:
 
     def receive(self, *, until: float | None = None) -> dict[str, Any]:
         """Receive a frame; TimeoutError after the time `until`, WireError if the other side is gone."""
-        import msgpack
-
+        self._set_timeout(until)  # also for frames that are here already
         self._fill(_LENGTH.size, until)
         (length,) = _LENGTH.unpack_from(self._buffer)
-        if length > LARGEST_FRAME:
-            raise WireError(f"a frame of {length} bytes was announced; allowed: {LARGEST_FRAME}")
+        if length > self.limit:
+            raise WireError(f"a frame of {length} bytes was announced; allowed: {self.limit}")
         self._fill(_LENGTH.size + length, until)
         body = bytes(self._buffer[_LENGTH.size : _LENGTH.size + length])
         del self._buffer[: _LENGTH.size + length]
-        try:
-            message = msgpack.unpackb(body)
-        except Exception as error:  # msgpack's errors share no base
-            raise WireError(f"a frame is not msgpack: {error}") from None
-        if not isinstance(message, dict):
-            raise WireError(f"a frame must be a map, actually: {type(message).__name__}")
-        return message
+        return unpack_frame(body)
 
     def _fill(self, size: int, until: float | None) -> None:
         while len(self._buffer) < size:
@@ -163,6 +186,31 @@ class Channel:
     def close(self) -> None:
         """Close the connection."""
         self.socket.close()
+
+
+def unpack_frame(body: bytes) -> dict[str, Any]:
+    """Return the map of a frame; the work is limited by the number of its parts, whatever its length."""
+    import msgpack
+
+    left = MOST_CONTAINERS
+
+    def count(part: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise ValueError(f"more than {MOST_CONTAINERS} maps and lists")
+        return part
+
+    try:
+        message = msgpack.unpackb(
+            body, object_hook=count, list_hook=count, max_map_len=16, max_array_len=32, max_str_len=SMALLEST_LIMIT,
+            max_ext_len=0,
+        )  # fmt: skip
+    except Exception as error:  # msgpack's errors share no base
+        raise WireError(f"a frame is not allowed: {type(error).__name__}: {str(error)[:200]}") from None
+    if not isinstance(message, dict):
+        raise WireError(f"a frame must be a map, actually: {type(message).__name__}")
+    return message
 
 
 def pack_array(values: ArrayLike) -> dict[str, Any]:
