@@ -232,3 +232,13 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
         lived(4).save(tmp_path / "b")
     assert (tmp_path / "b").read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["b"]
+
+
+def test_equal_learners_have_equal_files(tmp_path):
+    files = set()
+    for _ in range(8):
+        bandit = BlendingBandit(2, 2, seed=0)
+        bandit.decide([[0.1, 0.2], [0.3, 0.1]])
+        bandit.save(tmp_path / "bandit.safetensors")
+        files.add((tmp_path / "bandit.safetensors").read_bytes())
+    assert len(files) == 1

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from blendctl.controllers import load
 from blendctl.controllers.checkpoints import read_omnisafe, read_sb3
 from blendctl.controllers.torch_zip import read_torch_zip
 from blendctl.errors import FileFormatError, InputError
@@ -201,9 +202,9 @@ def test_nested_tuples_are_neither_hashed_nor_printed(tmp_path):
 
 
 def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("blendctl.controllers.checkpoints.LARGEST_TEXT", 100)
+    monkeypatch.setattr("blendctl.file_reading.LARGEST_JSON", 100)
     sb3_archive(tmp_path / "ppo.zip", settings={"text": "x" * 100})
-    with pytest.raises(FileFormatError, match="unpacks to more"):
+    with pytest.raises(FileFormatError, match="bytes of JSON; allowed: 100"):
         read_sb3(tmp_path / "ppo.zip")
     monkeypatch.setattr("blendctl.controllers.torch_zip.LARGEST_PROGRAM", 10)
     omnisafe(tmp_path / "a.pt")
@@ -307,6 +308,15 @@ def test_a_stable_baselines3_archive_is_read_without_it(tmp_path, kind):
         expected = head(latent).clamp(-1, 1).numpy()
     assert policy.activation == kind.lower()
     assert policy.act(rows.numpy()) == pytest.approx(expected, abs=1e-6)
+
+
+def test_controllers_are_printed_without_their_weights(tmp_path):
+    sb3_archive(tmp_path / "ppo.zip")
+    assert repr(read_sb3(tmp_path / "ppo.zip")) == "GaussianPolicy('ppo', 6-8-8-2, tanh)"
+    shipped = load("PointGoal1/ppo")
+    assert repr(shipped).startswith("NetworkController('PointGoal1/ppo', 60 observations, 2 actions, actor=Dense(")
+    assert len(repr(shipped)) < 200
+    assert len(repr(shipped.context)) < 2000
 
 
 def test_other_archives_are_refused_with_a_way_out(tmp_path):

@@ -77,7 +77,7 @@ def test_folders_and_files_that_are_no_recordings_are_refused(tmp_path):
         find_recordings(tmp_path / "nowhere")
     file = tmp_path / "SafetyPointGoal1-v0.npz"
     file.write_bytes(b"PK\x03\x04 broken")
-    with pytest.raises(FileFormatError, match="cannot be read"):
+    with pytest.raises(FileFormatError, match="damaged or not arrays"):
         load_recording(file)
     np.savez(file, row_qpos=np.zeros(3))
     file.with_suffix(".json").write_text("{}", encoding="utf-8")

@@ -121,6 +121,9 @@ def test_bytes_that_are_no_snapshot_are_refused_and_change_nothing(spoil, error,
         ("phase", 2),
         ("timer", -1),
         ("time", np.nan),
+        ("last", 1e308),
+        ("xy", -1e308),
+        ("qvel", 1e11),
     ],
 )
 def test_values_that_no_step_leads_to_are_refused_even_under_a_good_checksum(array, value):

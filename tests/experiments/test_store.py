@@ -79,7 +79,7 @@ def test_another_experiment_and_other_options_are_refused(tmp_path):
     with pytest.raises(InputError, match="steps null there, 9 now"):
         Store(tmp_path, "compare", identity={"seed": 0, "steps": 9})
     (tmp_path / "run.json").write_text("{")
-    with pytest.raises(FileFormatError, match="damaged or not blendctl's"):
+    with pytest.raises(FileFormatError, match=r"run\.json is damaged or not JSON"):
         Store(tmp_path, "compare", identity={"seed": 0})
 
 

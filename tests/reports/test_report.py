@@ -167,7 +167,7 @@ def test_a_foreign_directory_is_refused_in_one_line(tmp_path, capsys):
     with pytest.raises(InputError, match="is not a directory"):
         build_report(tmp_path / "nowhere")
     (tmp_path / "summary.json").write_text("{")
-    with pytest.raises(FileFormatError, match="cannot be read as JSON"):
+    with pytest.raises(FileFormatError, match="damaged or not JSON"):
         build_report(tmp_path)
     with pytest.raises(SystemExit) as stopped:
         main(["report", str(tmp_path / "nowhere")])
@@ -177,7 +177,8 @@ def test_a_foreign_directory_is_refused_in_one_line(tmp_path, capsys):
 
 def test_a_record_from_python_in_any_world_has_a_report_without_a_map(tmp_path):
     controllers = [lambda o: np.array(0), lambda o: np.array(1)]
-    with Blender(controllers, ["left", "right"], record=tmp_path / "record", fallback="left", seed=0) as blender:
+    options = {"objectives": ["reward"], "record": tmp_path / "record", "fallback": "left", "seed": 0}
+    with Blender(controllers, ["left", "right"], **options) as blender:
         for _ in run("CartPole-v1", blender, episodes=2, seed=0):
             pass
     data = page_of(tmp_path)

@@ -109,7 +109,7 @@ def test_a_checkpoint_without_a_part_of_its_state_is_refused(tmp_path, in_slider
         state = {name: value for name, value in run.trainer.state().items() if name != "noise_rng"}
         monkeypatch.setattr(run.trainer, "state", lambda: state)
         run.checkpoint()
-    with pytest.raises(FileFormatError, match="is damaged: 'noise_rng'"):
+    with pytest.raises(FileFormatError, match="is damaged or not a checkpoint: it lacks 'noise_rng'"):
         TrainingRun(tmp_path, resume=True)
 
 

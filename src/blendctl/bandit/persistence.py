@@ -28,6 +28,8 @@ from blendctl.bandit.core import Core
 from blendctl.bandit.options import Options
 from blendctl.bandit.rules import Rule, describe_rule, make_rule
 from blendctl.errors import BlendctlError, FileFormatError, InputError
+from blendctl.file_reading import parse_json, reading
+from blendctl.tensor_bytes import ordered_bytes
 
 FORMAT, VERSION = "blendctl-bandit", 1
 BESIDE = "beside."
@@ -59,7 +61,7 @@ def save(
         metadata["about"] = json.dumps(dict(about), sort_keys=True)
         metadata["about_digest"] = _digest(metadata["about"], *(more[name] for name in sorted(more)))
     try:
-        write_atomically(Path(path), pack(arrays, metadata=metadata), make_folder=False)
+        write_atomically(Path(path), ordered_bytes(pack(arrays, metadata=metadata)), make_folder=False)
     except OSError as error:
         raise BlendctlError(f"cannot write {path}: {error.strerror or error}") from error
 
@@ -67,7 +69,12 @@ def save(
 def load(path: str | Path, *, learners: int | None, rule: Rule | None) -> Core:
     """Read the learners; raise FileFormatError if the file is not exactly as `save` wrote it."""
     rule = None if rule is None else make_rule(rule)
-    arrays, metadata = _read(Path(path))
+    with reading(path, "a saved bandit"):
+        return _load(Path(path), learners=learners, rule=rule)
+
+
+def _load(path: Path, *, learners: int | None, rule: Rule | None) -> Core:
+    arrays, metadata = _read(path)
     state, rng = arrays["state"], arrays["rng"]
     try:
         if metadata.get("format") != FORMAT:
@@ -102,14 +109,19 @@ def load(path: str | Path, *, learners: int | None, rule: Rule | None) -> Core:
 
 def load_beside(path: str | Path) -> tuple[dict[str, NDArray[np.float64]], dict[str, Any]]:
     """Read the further arrays of a file and the data about them; both are empty if there are none."""
-    arrays, metadata = _read(Path(path))
+    with reading(path, "a saved blend"):
+        return _load_beside(Path(path))
+
+
+def _load_beside(path: Path) -> tuple[dict[str, NDArray[np.float64]], dict[str, Any]]:
+    arrays, metadata = _read(path)
     more = {name.removeprefix(BESIDE): arrays[name] for name in sorted(arrays) if name.startswith(BESIDE)}
     about = metadata.get("about")
     if about is None:
         return {}, {}
     if metadata.get("about_digest") != _digest(about, *more.values()):
         raise FileFormatError(f"{path} was changed after it was written: its digest does not match")
-    return more, dict(json.loads(about))
+    return more, dict(parse_json(about))
 
 
 def _read(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:

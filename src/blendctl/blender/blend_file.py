@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from blendctl.bandit import BlendingBandit, persistence
-from blendctl.errors import InputError
+from blendctl.errors import FileFormatError, InputError
 from blendctl.features import BoundFeature
+from blendctl.file_reading import reading
 
 
 def save_blend(
@@ -41,6 +42,8 @@ def load_blend(
     else:
         bandit, beside, about = source, {}, {}
     saved = about.get("names", names)
+    if not all(isinstance(word, str) for key in ("names", "objectives") for word in about.get(key, ())):
+        raise FileFormatError(f"{source} is damaged: its names must be texts")
     # controllers may be renamed, but not reordered
     if set(saved) == set(names):
         _expect_same("controllers", saved, names, source)
@@ -51,7 +54,8 @@ def load_blend(
                 "these features learn while driving, and the learner comes without their state: save the blend with "
                 "blender.save(file), and pass that file as bandit=..."
             )
-        feature.restore(beside)
+        with reading(str(source), "a blend with these features"):
+            feature.restore(beside)
     return bandit
 
 

@@ -15,6 +15,7 @@ from blendctl.blender.record import Record, RunInfo
 from blendctl.blender.recorder import FORMAT, VERSION
 from blendctl.errors import FileFormatError, InputError
 from blendctl.features import LookAheadInfo, StageForesight
+from blendctl.file_reading import reading
 from blendctl.table_parts import list_parts, read_part
 
 # fields of a record that are columns of the same name
@@ -118,6 +119,15 @@ def read_record(path: str | Path, *, step: int) -> Record:
     parts = list_parts(folder) or list_parts(folder / "record")
     if not parts:
         raise FileFormatError(f"{folder} holds no record (part-*.parquet, or record/part-*.parquet)")
+    with reading(folder, "a record"):
+        record, first, last = _find_step(parts, step)
+    if record is None:
+        raise InputError(f"the record in {folder} has steps {first} to {last}, actually asked for: {step}")
+    return record
+
+
+def _find_step(parts: list[Path], step: int) -> tuple[Record | None, int | None, int]:
+    """Return the stage of a control step, if it is there, and the first and the last step of the record."""
     record: Record | None = None
     first, last = None, 0
     for part in parts:
@@ -130,9 +140,7 @@ def read_record(path: str | Path, *, step: int) -> Record:
             record = later
         first = int(steps[0]) if first is None else first
         last = max(last, int((steps + lengths).max()) - 1)
-    if record is None:
-        raise InputError(f"the record in {folder} has steps {first} to {last}, actually asked for: {step}")
-    return record
+    return record, first, last
 
 
 def restore_record(row: dict[str, Any], header: dict[str, Any]) -> Record:

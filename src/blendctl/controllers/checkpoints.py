@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from blendctl.controllers.torch_zip import LARGEST, read_torch_zip
 from blendctl.errors import FileFormatError, InputError
+from blendctl.file_reading import check_archive, parse_json, read_json_object, reading
 
 FloatArray = NDArray[np.float64]
 Layers = tuple[tuple[FloatArray, FloatArray], ...]  # weights (inputs, outputs) and biases (outputs,)
 
-LARGEST_TEXT = 1 << 24  # bytes of a JSON part
 LARGEST_LOG_STD = 20.0
 
 ACTIVATIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
@@ -48,6 +48,10 @@ class GaussianPolicy:
     high: float = 1.0
 
     keeps_time = True
+
+    def __repr__(self) -> str:
+        sizes = "-".join(str(weight.shape[0]) for weight, _ in self.layers)
+        return f"GaussianPolicy({self.name!r}, {sizes}-{self.action_size}, {self.activation})"
 
     @property
     def observation_size(self) -> int:
@@ -94,7 +98,7 @@ def read_omnisafe(path: str | Path, *, activation: str | None = None) -> Gaussia
             f"its parts: {', '.join(map(str, actor))}"
         )
     activation = activation or _omnisafe_activation(path)
-    try:
+    with reading(path, "an OmniSafe checkpoint"):
         layers = _layers(actor, "mean")
         standardise: dict[str, Any] = {}
         normaliser = checkpoint.get("obs_normalizer")
@@ -108,18 +112,14 @@ def read_omnisafe(path: str | Path, *, activation: str | None = None) -> Gaussia
             if not standardise["clip"] > 0.0:
                 raise ValueError(f"the normaliser clips to {standardise['clip']}")
         return _policy(path, layers, activation, actor["log_std"], **standardise)
-    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
-        raise FileFormatError(f"{path} is damaged: {error}") from None
 
 
 def _omnisafe_activation(path: Path) -> str:
     config = path.parent.parent / "config.json"
     if not config.is_file():
         return "tanh"
-    try:
-        return str(json.loads(config.read_text())["model_cfgs"]["actor"]["activation"])
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise FileFormatError(f"{config} does not name the actor's activation: {error!r}") from None
+    with reading(config, "a configuration with the actor's activation"):
+        return str(read_json_object(config)["model_cfgs"]["actor"]["activation"])
 
 
 def read_sb3(path: str | Path, *, activation: str | None = None) -> GaussianPolicy:
@@ -129,25 +129,20 @@ def read_sb3(path: str | Path, *, activation: str | None = None) -> GaussianPoli
     stable-baselines3 and pass the model itself.
     """
     path = Path(path)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            sizes = {item.filename: item.file_size for item in archive.infolist()}
-            if sizes.get("policy.pth", 0) > LARGEST or sizes.get("data", 0) > LARGEST_TEXT:
-                raise ValueError("it unpacks to more than is allowed")
-            weights = read_torch_zip(io.BytesIO(archive.read("policy.pth")))
-            settings = json.loads(archive.read("data")) if "data" in sizes else {}
-    except (zipfile.BadZipFile, KeyError, OSError, ValueError, RecursionError) as error:
-        raise FileFormatError(f"{path} is not a stable-baselines3 archive: {error}") from None
+    with reading(path, "a stable-baselines3 archive"), zipfile.ZipFile(path) as archive:
+        check_archive(archive, path.stat().st_size)
+        if archive.getinfo("policy.pth").file_size > LARGEST:
+            raise ValueError(f"its policy.pth unpacks to more than {LARGEST >> 20} MiB")
+        weights = read_torch_zip(io.BytesIO(archive.read("policy.pth")))
+        settings = parse_json(archive.read("data")) if "data" in archive.namelist() else {}
     if "action_net.weight" not in weights or "log_std" not in weights:
         raise FileFormatError(
             f"{path} holds no Gaussian actor with an MlpPolicy (PPO, A2C, TRPO); load it with stable-baselines3 "
             "and pass the model"
         )
-    try:
+    with reading(path, "a stable-baselines3 archive"):
         layers = (*_layers(weights, "mlp_extractor.policy_net"), _layer(weights, "action_net"))
         return _policy(path, layers, activation or _sb3_activation(settings), weights["log_std"])
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise FileFormatError(f"{path} is damaged: {error}") from None
 
 
 def _sb3_activation(settings: Any) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.numpy import save
 
 from blendctl.atomic import write_atomically
@@ -16,6 +17,8 @@ from blendctl.controllers.dense import Dense
 from blendctl.controllers.encoding import Encoding
 from blendctl.controllers.network import ContextNetwork, NetworkController
 from blendctl.errors import FileFormatError
+from blendctl.file_reading import parse_json, reading
+from blendctl.tensor_bytes import ordered_bytes
 
 FORMAT = "blendctl-controller"
 VERSION = 1
@@ -53,7 +56,22 @@ def write_controller(controller: NetworkController, path: str | Path) -> None:
         **contexts,
         "card": controller.card,
     }
-    write_atomically(Path(path), save(tensors, metadata={"blendctl": json.dumps(header, sort_keys=True)}))
+    write_tensors(Path(path), header, tensors)
+
+
+def write_tensors(path: Path, header: dict[str, Any], tensors: dict[str, Array]) -> None:
+    """Write header and tensors atomically, with a digest of both that `read_tensors` compares."""
+    whole = header | {"digest": _digest(header, tensors)}
+    data = save(tensors, metadata={"blendctl": json.dumps(whole, sort_keys=True)})
+    write_atomically(path, ordered_bytes(data))
+
+
+def _digest(header: dict[str, Any], tensors: dict[str, Array]) -> str:
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype.str} {tensor.shape} ".encode())
+        digest.update(np.ascontiguousarray(tensor).tobytes())
+    return digest.hexdigest()
 
 
 def read_controller(path: str | Path) -> NetworkController:
@@ -106,28 +124,31 @@ def _read_context(name: str, header: dict[str, Any], tensors: dict[str, Array]) 
 def read_tensors(
     path: Path, *, content: str, format_name: str, version: int
 ) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Read header and finite float32 tensors of a file; raise FileFormatError if it has another format or version."""
+    """Read header and finite float32 tensors of a file; raise FileFormatError if it has another format or version.
+
+    The digest is compared if there is one; files of blendctl 0.1 have none.
+    """
+    with reading(path, "a safetensors file"), safe_open(str(path), framework="numpy") as file:
+        metadata = file.metadata() or {}
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dict
     try:
-        with safe_open(str(path), framework="numpy") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dict
-    except (SafetensorError, OSError, TypeError) as error:
-        raise FileFormatError(f"{path} cannot be read as safetensors ({error}); is it damaged?") from error
-    try:
-        header = json.loads(metadata["blendctl"])
+        header = parse_json(metadata["blendctl"])
         if header["format"] != format_name:
             raise KeyError("format")
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise FileFormatError(
             f"{path} holds tensors, but no blendctl {content}; was it written by blendctl?"
         ) from error
-    if header.get("version") != version:
-        raise FileFormatError(
-            f"{path} has format version {header.get('version')}; this blendctl reads version {version}"
-        )
-    for name, tensor in tensors.items():
-        if tensor.dtype != np.float32 or not np.isfinite(tensor).all():
-            raise FileFormatError(f"{path} is damaged: tensor {name!r} is not finite single precision")
+    with reading(path, f"a {content}"):
+        if header.get("version") != version:
+            raise FileFormatError(
+                f"{path} has format version {header.get('version')}; this blendctl reads version {version}"
+            )
+        for name, tensor in tensors.items():
+            if tensor.dtype != np.float32 or not np.isfinite(tensor).all():
+                raise ValueError(f"tensor {name!r} is not finite single precision")
+        if "digest" in header and header.pop("digest") != _digest(header, tensors):
+            raise ValueError("it was changed after it was written, its digest does not match")
     return header, tensors
 
 

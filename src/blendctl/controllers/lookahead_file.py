@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
 
-from blendctl.atomic import write_atomically
-from blendctl.controllers.controller_file import read_network, read_tensors, write_network
+from blendctl.controllers.controller_file import read_network, read_tensors, write_network, write_tensors
 from blendctl.controllers.encoding import Encoding
 from blendctl.controllers.lookahead_network import LookAheadNetwork, Normalisation
 from blendctl.controllers.number_checks import check_whole
 from blendctl.errors import FileFormatError
+from blendctl.file_reading import reading
 
 FORMAT = "blendctl-lookahead"
 VERSION = 1
@@ -48,7 +47,7 @@ def write_lookahead(network: LookAheadNetwork, path: str | Path) -> None:
         "names": list(network.names),
         "card": network.card,
     }
-    write_atomically(Path(path), save(tensors, metadata={"blendctl": json.dumps(header, sort_keys=True)}))
+    write_tensors(Path(path), header, tensors)
 
 
 def read_lookahead(path: str | Path) -> LookAheadNetwork:
@@ -61,10 +60,8 @@ def read_lookahead(path: str | Path) -> LookAheadNetwork:
     if not path.is_file():
         raise FileFormatError(f"{path} is not a file; expected the path of look-ahead networks (.safetensors)")
     header, tensors = read_tensors(path, content="look-ahead networks", format_name=FORMAT, version=VERSION)
-    try:
+    with reading(path, "look-ahead networks"):
         return _assemble(header, tensors)
-    except (KeyError, TypeError, ValueError, AttributeError, FileFormatError) as error:
-        raise FileFormatError(f"{path} is damaged: {error}") from error
 
 
 def read_digests(path: Path) -> tuple[str, ...] | None:

@@ -8,6 +8,7 @@ of a function, is refused. Nothing in the file is executed.
 from __future__ import annotations
 
 import math
+import os
 import pickletools
 import zipfile
 from pathlib import Path
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from blendctl.controllers.number_checks import check_whole
 from blendctl.errors import FileFormatError
+from blendctl.file_reading import check_archive, reading, unpacked_limit
 
 Tensors = dict[str, Any]  # nested dictionaries of arrays and plain values
 
@@ -33,7 +35,8 @@ _DTYPES: dict[str, np.dtype[Any]] = {
     "BoolStorage": np.dtype("?"),
 }
 LARGEST = 1 << 30  # bytes of all tensors
-LARGEST_PROGRAM = 1 << 24  # bytes of the pickle program
+LARGEST_PROGRAM = 1 << 18  # bytes of the pickle program: about 200 per tensor
+MOST_DIMENSIONS = 16
 
 
 class _Name(NamedTuple):
@@ -43,40 +46,36 @@ class _Name(NamedTuple):
     name: str
 
 
-_MARK = object()
-
-
 def read_torch_zip(source: str | Path | Any) -> Tensors:
     """Read a dictionary of tensors as arrays, from a path or an open file; raise FileFormatError for anything else."""
-    try:
+    label = source if isinstance(source, str | Path) else "the checkpoint"
+    with reading(label, "a torch checkpoint"):
         with zipfile.ZipFile(source) as archive:
+            size = archive.fp.seek(0, os.SEEK_END) if archive.fp is not None else 0
+            check_archive(archive, size)
             programs = [name for name in archive.namelist() if name.endswith("data.pkl")]
             if len(programs) != 1:
-                raise FileFormatError(f"{source} is a zip, but not a torch checkpoint: it has no data.pkl")
-            if sum(item.file_size for item in archive.infolist()) > LARGEST:
-                raise FileFormatError(f"{source} unpacks to more than {LARGEST >> 20} MiB")
+                raise FileFormatError(f"{label} is a zip, but not a torch checkpoint: it has no data.pkl")
             if archive.getinfo(programs[0]).file_size > LARGEST_PROGRAM:
-                raise FileFormatError(f"{source} has a program of more than {LARGEST_PROGRAM >> 20} MiB")
+                raise ValueError(f"it has a program of more than {LARGEST_PROGRAM >> 10} KiB")
             root = programs[0].removesuffix("data.pkl")
             if f"{root}byteorder" in archive.namelist() and archive.read(f"{root}byteorder").strip() != b"little":
-                raise FileFormatError(f"{source} was written on a big-endian machine")
-            content = _Reader(archive, root).run(archive.read(programs[0]))
-    except (zipfile.BadZipFile, OSError, EOFError, KeyError) as error:
-        raise FileFormatError(f"{source} is not a torch checkpoint, or is damaged: {error}") from None
-    except (ValueError, IndexError, TypeError, OverflowError) as error:
-        raise FileFormatError(f"{source} is damaged: {error}") from None
-    if not isinstance(content, dict):
-        raise FileFormatError(f"{source} holds a {type(content).__name__}, not a dictionary of tensors")
-    return content
+                raise FileFormatError(f"{label} was written on a big-endian machine")
+            reader = _Reader(archive, root, room=min(unpacked_limit(size), LARGEST))
+            content = reader.run(archive.read(programs[0]))
+        if not isinstance(content, dict):
+            raise FileFormatError(f"{label} holds a {type(content).__name__}, not a dictionary of tensors")
+        return content
 
 
 class _Reader:
-    def __init__(self, archive: zipfile.ZipFile, root: str) -> None:
+    def __init__(self, archive: zipfile.ZipFile, root: str, *, room: int) -> None:
         self.archive, self.root = archive, root
         self.stack: list[Any] = []
+        self.marks: list[int] = []  # positions in the stack
         self.memo: dict[int, Any] = {}
         self.files: dict[str, bytes] = {}  # storages that were read
-        self.room = LARGEST  # bytes that tensors may still take
+        self.room = room  # bytes that tensors may still take
 
     def run(self, program: bytes) -> Any:
         """Interpret the program with the opcodes below."""
@@ -94,7 +93,7 @@ class _Reader:
             case "EMPTY_DICT" | "EMPTY_LIST" | "EMPTY_TUPLE":
                 stack.append({"EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple}[code]())
             case "MARK":
-                stack.append(_MARK)
+                self.marks.append(len(stack))
             case "NONE" | "NEWTRUE" | "NEWFALSE":
                 stack.append({"NONE": None, "NEWTRUE": True, "NEWFALSE": False}[code])
             case "BININT" | "BININT1" | "BININT2" | "LONG1" | "BINFLOAT" | "BINUNICODE" | "SHORT_BINUNICODE":
@@ -152,8 +151,10 @@ class _Reader:
         self._top(dict).update(items)
 
     def _to_mark(self) -> list[Any]:
-        at = max(i for i, value in enumerate(self.stack) if value is _MARK)
-        values = self.stack[at + 1 :]
+        at = self.marks.pop()
+        if at > len(self.stack):
+            raise ValueError("it takes more from its stack than there is")
+        values = self.stack[at:]
         del self.stack[at:]
         return values
 
@@ -178,13 +179,17 @@ class _Reader:
         raise ValueError(f"it calls {_shown(what)}, which a dictionary of tensors does not need; it was not called")
 
     def _tensor(self, storage: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> NDArray[Any]:
-        if not isinstance(storage, np.ndarray) or len(shape) != len(strides):
-            raise ValueError("a tensor has no storage, or not one stride per dimension")
+        if not isinstance(storage, np.ndarray) or not isinstance(shape, tuple) or not isinstance(strides, tuple):
+            raise ValueError("a tensor has no storage, shape or strides")
+        if len(shape) != len(strides) or len(shape) > MOST_DIMENSIONS:
+            raise ValueError(f"a tensor must have one stride for each of at most {MOST_DIMENSIONS} dimensions")
         for number in (offset, *shape, *strides):
             check_whole(number, "a size of a tensor", low=0, high=LARGEST)
         self.room -= math.prod(shape) * storage.itemsize
         if self.room < 0:
-            raise ValueError(f"its tensors take more than {LARGEST >> 20} MiB")
+            raise ValueError("its tensors take more memory than is allowed for a file of its size")
+        if math.prod(shape) > storage.size:
+            raise ValueError("a tensor has more entries than its storage")
         if math.prod(shape) == 0:
             return np.empty(shape, storage.dtype)
         if offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) >= storage.size:

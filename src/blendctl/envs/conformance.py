@@ -19,8 +19,9 @@ from blendctl.envs.compiled_task import SUBSTEPS, FloatArray
 from blendctl.envs.kernels import Outcome
 from blendctl.envs.recordings import Recording
 from blendctl.envs.tasks import LIDAR_BINS
-from blendctl.envs.world_state import RUNNING
+from blendctl.envs.world_state import RUNNING, WorldState, check_world
 from blendctl.errors import FileFormatError
+from blendctl.file_reading import reading
 
 __all__ = ["Logic", "Physics", "Report", "compare", "TOLERANCE"]
 
@@ -108,10 +109,11 @@ def compare(recording: Recording) -> Report:
     """Compare one world with its recording."""
     batch = WorldBatch(find_task(recording.name), recording.steps)
     try:
-        _expect_same_kind(recording, batch)
-        layout_mismatch = _layout_mismatch(recording)
-        logic = _compare_logic(recording, batch)
-        strict, loose = _compare_physics(recording, batch)
+        with reading(recording.name, "a recording of this world"):
+            _expect_same_kind(recording, batch)
+            layout_mismatch = _layout_mismatch(recording)
+            logic = _compare_logic(recording, batch)
+            strict, loose = _compare_physics(recording, batch)
     finally:
         batch.close()
     return Report(recording.name, len(recording["ep_seed"]), layout_mismatch, logic, strict, loose)
@@ -185,6 +187,8 @@ def _set_worlds(recording: Recording, batch: WorldBatch, rows: NDArray[np.int64]
     met = recording["goal_met_step"]
     worlds.key[met] = recording["goal_met_rng_key"]
     worlds.pos[met, 0] = recording["goal_met_rng_pos"]
+    for row in range(recording.steps):  # compiled code uses some of these values as addresses
+        check_world(WorldState._make(array[row] for array in worlds), batch.compiled_task)
 
 
 def _wrong_costs(recording: Recording, batch: WorldBatch, out: Outcome) -> BoolArray:

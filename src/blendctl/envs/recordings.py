@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +11,11 @@ from numpy.typing import NDArray
 
 from blendctl.envs.catalog import NAMES
 from blendctl.errors import FileFormatError, InputError, did_you_mean
+from blendctl.file_reading import read_json_object, read_npz, reading
 
 __all__ = ["Recording", "find_recordings", "load_recording"]
+
+MOST_STEPS = 20_000  # every step becomes a world of some kilobytes
 
 # bits of step_pairs_*: contacts whose routines differ between MuJoCo versions
 _HARD_PAIRS = 4 | 8 | 16 | 32  # sphere-cylinder, cylinder-box, cylinder-cylinder, box-box
@@ -83,15 +84,17 @@ def load_recording(path: Path) -> Recording:
     name = path.stem.removeprefix("Safety").removesuffix("-v0")
     if name not in NAMES:
         raise InputError(f'{path.name}: there is no world "{name}"; {did_you_mean(name, NAMES)}')
-    try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            arrays = {key: file[key] for key in file.files}
-        meta = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    with reading(path, "a recording"):
+        arrays = read_npz(path)
+        meta = read_json_object(path.with_suffix(".json"))
         missing = sorted(set(_NEEDED) - set(arrays))
         if missing:
             raise FileFormatError(f"{path.name} is not a recording: {', '.join(missing)} missing")
-        if not len(arrays["step_row"]):
-            raise FileFormatError(f"{path.name} has no steps")
+        for key, array in arrays.items():
+            if array.dtype.kind not in "fiub":
+                raise ValueError(f"{key} holds {array.dtype}, not numbers")
+        if not 0 < len(arrays["step_row"]) <= MOST_STEPS or not 0 < len(arrays["ep_seed"]) <= MOST_STEPS:
+            raise ValueError(f"it has {len(arrays['step_row'])} steps; allowed: 1 to {MOST_STEPS}")
         return Recording(
             name=name,
             arrays=arrays,
@@ -99,5 +102,3 @@ def load_recording(path: Path) -> Recording:
             layout_names=tuple(meta["layout_names"]),
             cost_names=tuple(key.removeprefix("cost_") for key in meta["cost_components"] if key != "cost_sum"),
         )
-    except (ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
-        raise FileFormatError(f"{path.name} cannot be read as a recording: {error}") from error

@@ -19,7 +19,6 @@ from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from blendctl.atomic import write_atomically
@@ -27,6 +26,8 @@ from blendctl.controllers.card import versions
 from blendctl.directory_lock import DirectoryLock
 from blendctl.errors import BlendctlError, FileFormatError, InputError
 from blendctl.experiments.units import Result, Unit
+from blendctl.file_reading import read_json_object, reading
+from blendctl.user_errors import describe_error
 
 FORMAT, VERSION = "blendctl-unit", 1
 _KEY = b"blendctl"  # where the JSON part is in a Parquet file
@@ -65,8 +66,10 @@ def decode(data: bytes, *, key: str) -> Result:
         if whole["key"] != key or hashlib.sha256(whole["content"].encode()).hexdigest() != whole["digest"]:
             raise FileFormatError(f"unit {key} was changed after it was written")
         return Result(json.loads(whole["content"])["values"], table, dict(whole["timing"]))
-    except (ValueError, KeyError, TypeError, AttributeError, OSError, pa.ArrowException) as error:
-        raise FileFormatError(f"unit {key} is truncated or damaged: {error}") from error
+    except FileFormatError:
+        raise
+    except Exception as error:  # damaged bytes raise many kinds
+        raise FileFormatError(f"unit {key} is truncated or damaged: {describe_error(error)}") from error
 
 
 class Store:
@@ -125,11 +128,11 @@ class Store:
                     "choose a new or an empty directory"
                 )
             return fresh
-        try:
-            run = json.loads(path.read_text())
+        with reading(path, "blendctl's (choose another directory)"):
+            run = read_json_object(path)
             name, identity, _ = run["experiment"], dict(run["identity"]), dict(run.get("parts", {}))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise FileFormatError(f"{path} is damaged or not blendctl's: {error}; choose another directory") from error
+            if not all(isinstance(one["versions"], dict) for one in run.get("sessions", [])):
+                raise ValueError("its sessions have no versions")
         if name != self.experiment:
             raise InputError(
                 f'{self.directory} holds the results of "{name}", this is "{self.experiment}"; choose another directory'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from blendctl.file_reading import reading
 from blendctl.reports.blend_page import BLEND_PAGE
 from blendctl.reports.blend_run import read_blend_run
 from blendctl.reports.html import page_html
@@ -22,6 +23,7 @@ def build_report(run: str | Path, *, replays: int | None = None) -> str:
     """
     folder = open_run_dir(run)
     count = REPLAYS[folder.kind] if replays is None else replays
-    if folder.kind == "reproduce":
-        return page_html(REPRODUCE_PAGE, read_reproduce_run(folder, replays=count))
-    return page_html(BLEND_PAGE, read_blend_run(folder, replays=count))
+    with reading(folder.path, "a run"):
+        if folder.kind == "reproduce":
+            return page_html(REPRODUCE_PAGE, read_reproduce_run(folder, replays=count))
+        return page_html(BLEND_PAGE, read_blend_run(folder, replays=count))

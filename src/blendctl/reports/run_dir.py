@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from blendctl.errors import FileFormatError, InputError
+from blendctl.file_reading import read_json_object
 from blendctl.table_parts import list_parts
 
 
@@ -56,10 +56,4 @@ def _read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object, empty if the file does not exist; raise if it is damaged."""
     if not path.is_file():
         return {}
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise FileFormatError(f"{path} cannot be read as JSON ({error}); is it damaged?") from None
-    if not isinstance(content, dict):
-        raise FileFormatError(f"{path} must hold a JSON object, actually: {type(content).__name__}")
-    return content
+    return read_json_object(path)

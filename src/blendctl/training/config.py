@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from blendctl.errors import FileFormatError, InputError, did_you_mean
+from blendctl.errors import InputError, did_you_mean
+from blendctl.file_reading import read_json_object
 
 ALGORITHMS = ("ppo", "ppo-lagrangian", "trpo", "trpo-lagrangian", "cpo")
 SAFE_ALGORITHMS = ("ppo-lagrangian", "trpo-lagrangian", "cpo")
@@ -119,13 +120,7 @@ class TrainConfig:
 
 def read_options(path: Path) -> dict[str, Any]:
     """Read the options of a configuration file, unchecked."""
-    try:
-        data = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise FileFormatError(f"{path} cannot be read as a JSON configuration: {error}") from error
-    if not isinstance(data, dict):
-        raise FileFormatError(f"{path} must hold a JSON object of options, not a {type(data).__name__}")
-    return data
+    return read_json_object(path)
 
 
 # Defaults that differ from the common ones, by algorithm.

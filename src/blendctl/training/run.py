@@ -9,13 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save
 
 from blendctl.atomic import write_atomically
 from blendctl.controllers import NetworkController, write_controller
 from blendctl.directory_lock import DirectoryLock
-from blendctl.errors import FileFormatError, InputError, MissingExtraError, StateError
+from blendctl.errors import InputError, MissingExtraError, StateError
+from blendctl.file_reading import reading
 from blendctl.training.config import TrainConfig
 from blendctl.training.trainer import Trainer, UpdateRecord
 
@@ -138,19 +139,18 @@ class TrainingRun:
 
     def _resume(self, config: TrainConfig | None) -> None:
         header, tensors = _read_checkpoint(self.checkpoint_path)
-        saved = TrainConfig.from_dict(header["config"])
+        with reading(self.checkpoint_path, "a checkpoint"):
+            saved = TrainConfig.from_dict(header["config"])
         if config is not None and config != saved:
             raise InputError(
                 f"{self.directory} was trained with other options (see its config.json); resume without them"
             )
         self.config = saved
         self.trainer = Trainer(saved)
-        try:
+        with reading(self.checkpoint_path, "a checkpoint"):
             self.trainer.restore(tensors, header["state"])
             self.history = list(header["history"])
             self.planned = list(header.get("planned", []))
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise FileFormatError(f"{self.checkpoint_path} is damaged: {error}") from error
         # Drop the records after the checkpoint: they are computed again.
         lines = "".join(json.dumps(row) + "\n" for row in self.history)
         write_atomically(self.directory / "progress.jsonl", lines.encode())
@@ -159,14 +159,11 @@ class TrainingRun:
 def _read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     if not path.is_file():
         raise InputError(f"{path.parent} holds no checkpoint to resume; start the run without --resume")
-    try:
-        with safe_open(str(path), framework="pt") as file:
-            header = json.loads((file.metadata() or {})["blendctl"])
-            if header["format"] != FORMAT or header["version"] != VERSION:
-                raise ValueError(f"format {header['format']} version {header['version']}")
-            return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dict
-    except (SafetensorError, OSError, KeyError, ValueError, TypeError, RecursionError) as error:
-        raise FileFormatError(f"{path} is not a readable blendctl checkpoint ({error})") from error
+    with reading(path, "a readable blendctl checkpoint"), safe_open(str(path), framework="pt") as file:
+        header = json.loads((file.metadata() or {})["blendctl"])
+        if header["format"] != FORMAT or header["version"] != VERSION:
+            raise ValueError(f"format {header['format']} version {header['version']}")
+        return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dict
 
 
 def _tensorboard(directory: Path) -> Any:
