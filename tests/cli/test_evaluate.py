@@ -76,7 +76,11 @@ def test_a_file_of_another_library_is_evaluated(desk, capsys):
     torch = pytest.importorskip("torch")
     script = torch.jit.trace(torch.nn.Linear(28, 2), torch.zeros(1, 28))
     script.save(str(desk / "net.pt"))
-    assert evaluate(capsys, "net.pt", "--env", "PointGoal0")[0] == 0
+    code, _, err = evaluate(capsys, "net.pt", "--env", "PointGoal0")
+    assert code == 1
+    assert "use --trust-code" in err
+    assert evaluate(capsys, "net.pt", "--env", "PointGoal0", "--trust-code")[0] == 0
+    assert evaluate(capsys, "net.pt", "--env", "PointGoal0")[0] == 1  # the trust ended with the command
 
 
 def test_a_remote_controller_has_the_same_evaluation_as_a_local_one(desk, capsys, monkeypatch):

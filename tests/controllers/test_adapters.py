@@ -114,9 +114,9 @@ def test_files_that_are_not_models_are_refused(tmp_path):
         with pytest.raises(FileFormatError, match="not an ONNX model"):
             OnnxController(tmp_path / "bad.onnx")
     with pytest.raises(FileFormatError, match="not a TorchScript"):
-        ScriptController(tmp_path / "bad.pt")
+        ScriptController(tmp_path / "bad.pt", trust_code=True)
     with pytest.raises(FileFormatError, match="is not a file"):
-        ScriptController(tmp_path / "none.pt")
+        ScriptController(tmp_path / "none.pt", trust_code=True)
     with pytest.raises(FileFormatError, match="is not a file"):
         open_controller(str(tmp_path / "none.pt"))
 
@@ -142,7 +142,10 @@ def test_a_missing_package_says_how_to_get_it(monkeypatch, adapter, package, ext
 def test_torchscript_files_drive(tmp_path):
     net = torch.nn.Linear(3, 2)
     torch.jit.trace(net, torch.zeros(1, 3)).save(str(tmp_path / "net.pt"))
-    controller = open_controller(str(tmp_path / "net.pt"))
+    for refused in (lambda: open_controller(str(tmp_path / "net.pt")), lambda: ScriptController(tmp_path / "net.pt")):
+        with pytest.raises(InputError, match="a program that torch would run; if you trust it, use --trust-code"):
+            refused()
+    controller = open_controller(str(tmp_path / "net.pt"), trust_code=True)
     with torch.no_grad():
         expected = net(torch.ones(3)).numpy()
     assert controller.act(np.ones(3)) == pytest.approx(expected, abs=1e-6)

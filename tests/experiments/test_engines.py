@@ -2,8 +2,11 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -90,6 +93,37 @@ def test_a_worker_killed_from_outside_costs_nothing(tmp_path):
     thread.join()
     assert killed
     assert sums(finished) == {0: 0, 1: 1, 2: 5}
+
+
+LONG_RUN = """
+import sys
+from blendctl.experiments import Store, Unit, run_units
+if __name__ == "__main__":
+    store = Store(sys.argv[1], "squares", identity={})
+    list(run_units([Unit(sys.argv[2], {"number": 2, "seconds": 60.0})], store=store, workers=1))
+"""
+
+
+def test_a_worker_ends_with_its_parent_in_the_middle_of_a_unit(tmp_path):
+    script = tmp_path / "run.py"
+    script.write_text(LONG_RUN)
+    support = Path(__file__).parents[1] / "support"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(support), os.environ.get("PYTHONPATH", "")])}
+    process = subprocess.Popen([sys.executable, script, tmp_path / "out", SQUARE], env=environment)
+    end, workers = time.monotonic() + 100, set()
+    try:
+        while not workers and process.poll() is None and time.monotonic() < end:
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            workers = {pid for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()}
+            time.sleep(0.1)
+    finally:
+        process.terminate()
+        process.wait(20)
+    assert workers
+    end = time.monotonic() + 40  # the unit would take a minute
+    while any(Path(f"/proc/{pid}").exists() for pid in workers) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
 
 
 def test_a_unit_that_always_dies_fails_at_the_end_and_the_others_are_kept(tmp_path):

@@ -66,6 +66,7 @@ def _list_methods(ctx: click.Context, param: click.Parameter, value: bool) -> No
     help="List the methods with their parameters.",
 )  # fmt: skip
 @shared.json_option("the scores")
+@shared.trust_code_option
 def compare(
     world: str,
     methods: tuple[str, ...],

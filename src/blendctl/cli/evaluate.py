@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 @shared.number_option("--threads", "Physics threads.  [all cores]")
 @shared.json_option("the summary (a list for several controllers)")
 @click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="Write one row per episode as CSV.")
+@shared.trust_code_option
 def evaluate(
     controllers: tuple[str, ...],
     world: str | None,

@@ -166,6 +166,7 @@ def _open(name: str, worlds: VectorWorld, *, world: str, seed: int) -> Controlle
 @click.option("--fps", type=click.FloatRange(1, 50), default=25, help="Frames per second.")
 @click.option("--size", type=click.IntRange(96, 2048), default=480, help="Width in pixels.")
 @shared.json_option("the results of the episodes")
+@shared.trust_code_option
 def play(
     world: str,
     controller: str,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from blendctl.cli.shared_options import open_option
+from blendctl.cli.shared_options import open_option, trust_code_option
 
 
 @click.command(epilog="Example: blendctl report out/blend -o report.html")
@@ -19,6 +19,7 @@ from blendctl.cli.shared_options import open_option
     "--replays", type=click.IntRange(0),
     help="Number of episodes to replay, the costliest of a longer run.  [10; 3 for an experiment, which are rerun]",
 )  # fmt: skip
+@trust_code_option
 @open_option("the page")
 def report(run: Path, out: Path | None, replays: int | None, open_page: bool) -> None:
     """Write one self-contained HTML page about RUN: the output directory of `blend` or `reproduce`, or a record."""

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 )
 @shared.engine_options
 @shared.json_option("the verdict")
+@shared.trust_code_option
 def reproduce(
     worlds: tuple[str, ...],
     controllers: tuple[str, ...],

@@ -9,6 +9,7 @@ import signal
 import click
 
 from blendctl.cli import completers
+from blendctl.cli import shared_options as shared
 from blendctl.cli.world_argument import world_option
 
 
@@ -18,6 +19,7 @@ from blendctl.cli.world_argument import world_option
 @click.option(
     "--address", default="tcp://127.0.0.1:0", help="tcp://HOST:PORT (port 0 selects a free one) or unix:/PATH."
 )
+@shared.trust_code_option
 @click.option("--no-token", is_flag=True, help="Accept every client on this machine; loopback only.")
 def serve(controller: str, world: str | None, address: str, no_token: bool) -> None:
     """Serve CONTROLLER over a socket until interrupted.

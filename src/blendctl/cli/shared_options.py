@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,22 @@ Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
 
 deterministic_option = click.option("--deterministic", is_flag=True, help="Use mean actions instead of samples.")
+
+
+def _trust_code(context: click.Context, _: click.Parameter, trusted: bool) -> None:
+    """Trust code while the command runs, in its worker processes too."""
+    from blendctl.controllers.resolve import TRUST_VARIABLE
+
+    if trusted:
+        before = os.environ.get(TRUST_VARIABLE, "")
+        os.environ[TRUST_VARIABLE] = "1"
+        context.call_on_close(lambda: os.environ.update({TRUST_VARIABLE: before}))
+
+
+trust_code_option = click.option(
+    "--trust-code", is_flag=True, expose_value=False, callback=_trust_code,
+    help="Run controllers that are programs: TorchScript files (.pt).",
+)  # fmt: skip
 
 
 def controllers_option(help_text: str, *, metavar: str = "PERFORMANT SAFE") -> Decorator:

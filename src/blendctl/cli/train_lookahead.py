@@ -43,6 +43,7 @@ from blendctl.training.lookahead_config import LookAheadConfig, require_several
 @click.option("--replace", is_flag=True, help="Allow --add to overwrite networks of the same controllers.")
 @shared.json_option("the card of the networks")
 @hyper_parameters(LookAheadConfig)
+@shared.trust_code_option
 def train_lookahead(
     world: str,
     controllers: tuple[str, ...],

@@ -140,15 +140,20 @@ class _ModelFile(ABC):
 class ScriptController(_ModelFile):
     """A TorchScript file whose forward maps observations (n, observation_size) to actions (n, action_size).
 
-    Unlike all other files that blendctl loads, it is a program that torch executes: open only files that you trust.
+    Unlike all other files that blendctl loads, it is a program that torch executes: it needs trust_code=True.
     """
 
-    def __init__(self, path: str | Path, name: str | None = None) -> None:
+    def __init__(self, path: str | Path, name: str | None = None, *, trust_code: bool = False) -> None:
         try:
             import torch
         except ImportError:
             raise MissingExtraError("torch", extra="train") from None
         super().__init__(path, name)
+        if not trust_code:
+            raise InputError(
+                f"{path} is TorchScript, a program that torch would run; if you trust it, use --trust-code or "
+                "trust_code=True"
+            )
         self._torch = torch
         try:
             with warnings.catch_warnings():

@@ -16,14 +16,16 @@ from blendctl.errors import FileFormatError, InputError
 from blendctl.user_code import load_object
 
 TOKEN_VARIABLE = "BLENDCTL_TOKEN"  # environment variable with the token of remote controllers
+TRUST_VARIABLE = "BLENDCTL_TRUST_CODE"  # environment variable that is "1" if files may run code
 
 
-def open_controller(spec: str, *, world: str | None = None) -> Controller:
+def open_controller(spec: str, *, world: str | None = None, trust_code: bool = False) -> Controller:
     """Open a controller.
 
     spec: a zoo name ("PointGoal1/ppo"), a run directory, a file (.safetensors, .onnx, .pt of OmniSafe or TorchScript,
     .zip of stable-baselines3), an address ("tcp://host:port", "unix:/path"; its token is read from the environment
     variable BLENDCTL_TOKEN), a classical controller ("pure-pursuit"), or Python ("module:object", "file.py:object").
+    trust_code: run a TorchScript file, which is a program; so does the environment variable BLENDCTL_TRUST_CODE=1.
     """
     if spec.startswith(("tcp://", "unix:")):
         return RemoteController(spec, token=os.environ.get(TOKEN_VARIABLE, ""))
@@ -40,8 +42,15 @@ def open_controller(spec: str, *, world: str | None = None) -> Controller:
         case ".zip":
             return read_sb3(path)
         case ".pt" | ".pth":
-            return ScriptController(path) if _is_torchscript(path) else read_omnisafe(path)
+            if _is_torchscript(path):
+                return ScriptController(path, trust_code=trust_code or code_is_trusted())
+            return read_omnisafe(path)
     return load(spec)
+
+
+def code_is_trusted() -> bool:
+    """Return whether the user allowed files to run code, by `--trust-code` or by the environment."""
+    return os.environ.get(TRUST_VARIABLE) == "1"
 
 
 def needs_naming(spec: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
@@ -121,9 +122,18 @@ def one_thread() -> Iterator[None]:
                 os.environ[name] = value
 
 
+def _end_with_parent() -> None:
+    """End this process as soon as its parent does, in the middle of a job."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
 def _work(pipe: Connection) -> None:
-    """Run jobs until the pipe closes, which also happens when the parent dies."""
+    """Run jobs until the pipe closes or the parent dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:
             pipe.send(run_job(pipe.recv()))

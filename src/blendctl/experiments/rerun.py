@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from blendctl.blender import Recorder, run
+from blendctl.controllers.resolve import code_is_trusted, needs_naming
 from blendctl.envs import SingleWorld
 from blendctl.envs.pose_recorder import PoseRecorder
 from blendctl.errors import BlendctlError
@@ -39,6 +40,9 @@ def rerun_episodes(
     folder: output of `blendctl reproduce`; about: its run.json; into: directory for the record and the track.
     """
     try:
+        # The directory may come from somebody else: what it names must not run code here.
+        if not code_is_trusted() and any(map(needs_naming, [world, *about["parts"][world]])):
+            return None
         unit, before = _unit(folder, about, world, data_point)
         seed = int(unit.parameters["first_seed"])
         blender = make_blender(unit.parameters, before, record=Recorder(into / "record"))
