@@ -10,6 +10,10 @@ EXTRAS := dev,docs,train,onnx,sb3,ray
 UNIT := tests/bandit tests/features tests/controllers tests/switches tests/test_atomic.py tests/test_pareto.py \
 	tests/test_statistics.py src
 
+# What `make verify` tests again with bounds-checked kernels: loaders, kernels, properties.
+KERNELS := tests/bandit tests/controllers tests/hostile tests/envs/test_batch.py tests/envs/test_world_state.py
+FUZZ := 20000
+
 .PHONY: run check lint test test-all coverage verify bench docs dist setup-browser browser clean
 .DEFAULT_GOAL := run
 
@@ -66,6 +70,10 @@ coverage: $(VENV)/.dev browser
 verify: $(VENV)/.dev
 	@echo "==> slow tests"
 	@$(BIN)/python -m pytest -q -m slow
+	@echo "==> kernels with bounds checks"
+	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=out/numba-boundscheck $(BIN)/python -m pytest -q -n $(CORES) -m "not slow" $(KERNELS)
+	@echo "==> $(FUZZ) damaged files per reader"
+	@BLENDCTL_FUZZ=$(FUZZ) $(BIN)/python -m pytest -q -n $(CORES) tests/hostile
 
 bench: $(VENV)/.bench
 	@echo "==> benchmarks (leave the machine idle)"

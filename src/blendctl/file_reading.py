@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blendctl.errors import FileFormatError, MissingExtraError
+from blendctl.errors import BlendctlError, FileFormatError, MissingExtraError
 from blendctl.user_errors import describe_error
 
 LARGEST_JSON = 4 << 20  # bytes
@@ -34,10 +34,12 @@ def reading(path: str | Path, content: str) -> Iterator[None]:
     except MissingExtraError:
         raise
     except Exception as error:
-        reason = describe_error(error).partition(": ")[2] or type(error).__name__
         if isinstance(error, FileFormatError) and str(path) in str(error):
             raise
-        if isinstance(error, KeyError):
+        reason = describe_error(error).partition(": ")[2] or type(error).__name__
+        if isinstance(error, BlendctlError):
+            reason = str(error)
+        elif isinstance(error, KeyError):
             reason = f"it lacks {reason}"
         raise FileFormatError(f"{path} is damaged or not {content}: {reason}") from error
 

@@ -67,6 +67,7 @@ def _parse_range(ctx: click.Context, param: click.Parameter, value: str | None) 
     "The blend's controllers again, in their order; needed if they are Python code or remote.", metavar="NAME|FILE..."
 )
 @shared.number_option("--steps", "Maximum steps per episode.  [as the blend was run; the world's limit]")
+@shared.trust_code_option
 @shared.deterministic_option
 @click.option("--cost-ceiling", type=float, help="Cost that no episode exceeds.  [the steps of a blendctl world]")
 @click.option(
