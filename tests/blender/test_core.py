@@ -304,7 +304,7 @@ def test_things_that_cannot_drive_are_refused(make):
 
 def test_psi_of_the_wrong_size_is_refused(make, observation):
     blender = make("fast", "safe", features=Custom(lambda o, a, arm: [0.1], size=2))
-    with pytest.raises(InputError, match="context of fast cannot be computed: .*a feature of size 2 returned 1"):
+    with pytest.raises(InputError, match="context of fast cannot be computed: a feature of size 2 returned 1"):
         blender.act(observation)
 
 
