@@ -8,17 +8,12 @@
 
 from dataclasses import replace
 
-from blendctl.envs import Goal, Hazards, Task, Vases
-from blendctl.envs.robots import POINT, ROBOTS, add_robot
+from blendctl.envs import Goal, Hazards, Task, Vases, add_robot, find_task
 
+POINT = find_task("PointGoal1").robot_spec
 WEAK, SLIPPERY = "WeakPoint", "SlipperyPoint"
-
-for robot in (
-    replace(POINT, name=WEAK, actuator=POINT.actuator.replace('gear="0.3 ', 'gear="0.2 ')),
-    replace(POINT, name=SLIPPERY, body=POINT.body.replace('damping="0.01"', 'damping="0.005"')),
-):
-    if robot.name not in ROBOTS:
-        add_robot(robot)
+add_robot(replace(POINT, name=WEAK, actuator=POINT.actuator.replace('gear="0.3 ', 'gear="0.2 ')))
+add_robot(replace(POINT, name=SLIPPERY, body=POINT.body.replace('damping="0.01"', 'damping="0.005"')))
 
 
 def changed(*, robot: str = "Point", hazards: int = 8) -> Task:
