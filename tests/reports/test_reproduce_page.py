@@ -96,21 +96,6 @@ def test_without_its_units_there_is_no_replay(folder, tmp_path):
     assert page_of(tmp_path / "edited", replays=2).section("replay") is None
 
 
-def test_a_run_of_somebody_else_runs_no_code(folder, tmp_path, monkeypatch):
-    copy = tmp_path / "copy"
-    shutil.copytree(folder, copy)
-    mark = tmp_path / "ran"
-    (tmp_path / "evil.py").write_text(f"open({str(mark)!r}, 'w')\ndrive = lambda observation: [0.0, 0.0]\n")
-    run = json.loads((copy / "run.json").read_text())
-    run["parts"] = {world: [f"{tmp_path}/evil.py:drive"] * 2 for world in run["parts"]}
-    (copy / "run.json").write_text(json.dumps(run))
-    build_report(copy)
-    assert not mark.exists()
-    monkeypatch.setenv("BLENDCTL_TRUST_CODE", "1")
-    build_report(copy)
-    assert mark.exists()
-
-
 def test_an_unfinished_experiment_has_a_banner(folder, tmp_path):
     cut = tmp_path / "cut"
     shutil.copytree(folder, cut)
