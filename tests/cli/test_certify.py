@@ -171,7 +171,7 @@ def test_an_environment_without_costs_is_refused(plant, capsys):
     words = ("plant.py:drive", "--world", "plant.py:silent", "--budget", 5, "--episodes", 10, "--cost-ceiling", 10)
     code, _, err = certify(capsys, *words)
     assert code == 1
-    assert 'never had info["cost"]' in err
+    assert 'needs info["cost"]' in err
     assert "is kept" not in err
 
 

@@ -91,8 +91,8 @@ def load_recording(path: Path) -> Recording:
         if missing:
             raise FileFormatError(f"{path.name} is not a recording: {', '.join(missing)} missing")
         for key, array in arrays.items():
-            if array.dtype.kind not in "fiub":
-                raise ValueError(f"{key} holds {array.dtype}, not numbers")
+            if array.dtype.kind not in "fiubU":
+                raise ValueError(f"{key} holds {array.dtype}, neither numbers nor names")
         if not 0 < len(arrays["step_row"]) <= MOST_STEPS or not 0 < len(arrays["ep_seed"]) <= MOST_STEPS:
             raise ValueError(f"it has {len(arrays['step_row'])} steps; allowed: 1 to {MOST_STEPS}")
         return Recording(

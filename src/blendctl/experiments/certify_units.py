@@ -11,11 +11,12 @@ from typing import Any
 import gymnasium
 import pyarrow as pa
 
+from blendctl.bandit.rules import Fixed
 from blendctl.blender import Blender, run
 from blendctl.blender.blend_dir import read_blend_dir
 from blendctl.controllers import open_controller
 from blendctl.envs import SingleWorld
-from blendctl.errors import InputError, StateError
+from blendctl.errors import InputError
 from blendctl.experiments.units import Result, unit_kind
 from blendctl.features import SimulatedLookAhead
 from blendctl.user_code import is_python, load_object
@@ -43,8 +44,6 @@ def certified_episodes(parameters: Mapping[str, Any], before: Result | None) -> 
                     row["cost"] += record.cost
                     row["length"] += record.steps
             rows.append(row)
-        if isinstance(env, _CostWatch) and not env.seen:
-            raise StateError('the environment never had info["cost"]; add it with a wrapper (docs/own-environment.md)')
     return Result({}, pa.Table.from_pylist(rows), {"seconds": time.perf_counter() - started})
 
 
@@ -54,7 +53,7 @@ def blender_maker(parameters: Mapping[str, Any]) -> Callable[[int], Blender]:
     changes = dict(p["changes"]) | {"frozen": True}
     if p["blend"] is None:
         alone = [open_controller(spec, world=p["world"] or None) for spec in p["controllers"]]
-        return lambda seed: Blender(alone, list(p["names"]), features="one-hot", seed=seed, **changes)
+        return lambda seed: Blender(alone, list(p["names"]), features="one-hot", rule=Fixed(0), seed=seed, **changes)
     blend = read_blend_dir(p["blend"])
     drivers = blend.open_controllers(p["controllers"])
     settings: dict[str, Any] = {"names": list(blend.names)} | blend.settings | changes
@@ -77,19 +76,8 @@ def open_environment(parameters: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
     if world:
         return SingleWorld(world, max_episode_steps=steps)
     if not is_python(name) or name in gymnasium.registry:
-        return _CostWatch(gymnasium.make(name, max_episode_steps=steps))
+        return gymnasium.make(name, max_episode_steps=steps)
     made = load_object(name)()
     if not isinstance(made, gymnasium.Env):
         raise InputError(f'"{name}" must return a Gymnasium environment, actually: {type(made).__name__}')
-    return _CostWatch(made if steps is None else gymnasium.wrappers.TimeLimit(made, steps))
-
-
-class _CostWatch(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Notice whether the environment ever reports a cost: without one, every episode would look free of cost."""
-
-    seen = False
-
-    def step(self, action: Any) -> Any:
-        outcome = self.env.step(action)
-        self.seen = self.seen or "cost" in outcome[4]
-        return outcome
+    return made if steps is None else gymnasium.wrappers.TimeLimit(made, steps)
