@@ -31,6 +31,22 @@ ALLOWED = {
 }  # files and directories that may remain
 
 
+WARM_UP = [
+    ["demo", "bandit", "--stages", "200", "--out", "demo"],
+    ["play", "PointGoal1", "--steps", "5", "--out", "film.gif"],
+    ["evaluate", "PointGoal1/ppo", "--episodes", "1", "--json", "out.json", "--threads", "1"],
+    ["blend", "PointGoal1", "--episodes", "1", "--steps", "20", "--out", "blend"],
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled(tmp_path_factory):
+    """Compile the kernels first: numba drops an interrupt that arrives inside its callbacks."""
+    for words in WARM_UP:
+        folder = tmp_path_factory.mktemp("warm")
+        subprocess.run([sys.executable, "-m", "blendctl", *words], cwd=folder, check=True, capture_output=True)
+
+
 def worked(session):
     """Return the CPU time, in seconds, of all processes of a session."""
     ticks = 0
