@@ -365,13 +365,8 @@ class Blender:
     def save(self, path: str | Path) -> None:
         """Write what it has learned, its features included; `Blender(..., bandit=path)` continues from there."""
         with self._lock:
-            save_blend(
-                path,
-                bandit=self.bandit,
-                feature=self.feature,
-                names=self.names,
-                objectives=self.objectives.names,
-            )
+            goals = self.objectives.names
+            save_blend(path, bandit=self.bandit, feature=self.feature, names=self.names, objectives=goals)
 
     @classmethod
     def load(
@@ -402,8 +397,5 @@ class Blender:
         self.close()
 
     def __repr__(self) -> str:
-        goals = ", ".join(self.objectives.names)
-        return (
-            f"Blender({', '.join(self.names)}; features: {self.feature_name}; objectives: {goals}; "
-            f"stage {self.counts.stages})"
-        )
+        names, goals = ", ".join(self.names), ", ".join(self.objectives.names)
+        return f"Blender({names}; features: {self.feature_name}; objectives: {goals}; stage {self.counts.stages})"

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,17 @@ from blendctl.features.base import BoundFeature, LookAheadInfo, StageForesight
 from blendctl.features.dial import PREFER, Dial, DialPoint
 
 FloatArray = NDArray[np.float64]
+
+
+class ValuesToGo(Protocol):
+    """Return and cost to go of n worlds, by networks or by simulation."""
+
+    @property
+    def returns(self) -> FloatArray: ...  # (n, controllers)
+
+    @property
+    def costs(self) -> FloatArray: ...  # (n, controllers)
+
 
 HEADROOM = 4.0  # psi is divided by this times the typical size of return and weighted cost: it stays shorter than 1
 
@@ -87,6 +98,28 @@ class LookAhead:
         return network
 
 
+def value_entries(values: ValuesToGo, weight: FloatArray, arm: int) -> list[FloatArray]:
+    """Return entries of psi, (n,) each: return and -weight * cost of an arm less the means, and these."""
+    mean_return, mean_cost = values.returns.mean(axis=1), values.costs.mean(axis=1)
+    return [
+        values.returns[:, arm] - mean_return,
+        -weight * (values.costs[:, arm] - mean_cost),
+        mean_return,
+        -weight * mean_cost,
+    ]
+
+
+def stage_foresight(values: ValuesToGo, *, unit: float, weight: float, spent: float, dial: Dial) -> StageForesight:
+    """Return what was foreseen at a decision in one world, with the setting of the dial."""
+    return StageForesight(
+        np.stack([values.returns[0], -values.costs[0]], axis=1),
+        np.array([unit, unit / weight]),
+        weight,
+        spent,
+        latched=dial.cost_budget is not None and weight >= dial.high * (1 - 1e-9),
+    )
+
+
 class BoundLookAhead(BoundFeature):
     """The look-ahead context of known controllers, with the present setting of the dial."""
 
@@ -117,16 +150,7 @@ class BoundLookAhead(BoundFeature):
         rows = np.atleast_2d(np.asarray(observation, np.float64))
         foresight = self.foresee(rows)
         weight = np.broadcast_to(self.weight, (len(rows),))
-        mean_return, mean_cost = foresight.returns.mean(axis=1), foresight.costs.mean(axis=1)
-        psi = np.stack(
-            [
-                foresight.returns[:, arm] - mean_return,
-                -weight * (foresight.costs[:, arm] - mean_cost),
-                mean_return,
-                -weight * mean_cost,
-            ],
-            axis=1,
-        )
+        psi = np.stack(value_entries(foresight, weight, arm), axis=1)
         psi /= self._unit(weight)[:, None]
         return psi if np.ndim(observation) == 2 else psi[0]
 
@@ -141,13 +165,9 @@ class BoundLookAhead(BoundFeature):
         """Return what the networks foresee at the present decision, in one world."""
         if self._foresight is None:
             return None
-        weight, unit = float(self.weight[0]), float(self._unit(self.weight)[0])
-        return StageForesight(
-            np.stack([self._foresight.returns[0], -self._foresight.costs[0]], axis=1),
-            np.array([unit, unit / weight]),
-            weight,
-            float(self._spent[0]),
-            latched=self.dial.cost_budget is not None and weight >= self.dial.high * (1 - 1e-9),
+        unit = float(self._unit(self.weight)[0])
+        return stage_foresight(
+            self._foresight, unit=unit, weight=float(self.weight[0]), spent=float(self._spent[0]), dial=self.dial
         )
 
     def target(self, feedback: FloatArray, observations: Any) -> FloatArray:

@@ -28,7 +28,7 @@ from blendctl.features.futures import (
     remember,
     roll_out,
 )
-from blendctl.features.lookahead import LookAhead
+from blendctl.features.lookahead import LookAhead, stage_foresight, value_entries
 from blendctl.features.model_simulator import ModelSimulator
 from blendctl.features.sampling import Estimate, SampleTable
 from blendctl.features.simulators import (
@@ -215,18 +215,8 @@ class BoundSimulatedLookAhead(BoundFeature):
         if estimate is None:
             raise StateError(f"the simulation was not ready after {self.options.budget_ms:g} ms")
         weight = np.broadcast_to(self.weight, (len(rows),))
-        mean_return, mean_cost = estimate.returns.mean(axis=1), estimate.costs.mean(axis=1)
-        psi = np.stack(
-            [
-                estimate.returns[:, arm] - mean_return,
-                -weight * (estimate.costs[:, arm] - mean_cost),
-                mean_return,
-                -weight * mean_cost,
-                estimate.return_errors[:, arm],
-                weight * estimate.cost_errors[:, arm],
-            ],
-            axis=1,
-        )
+        errors = [estimate.return_errors[:, arm], weight * estimate.cost_errors[:, arm]]
+        psi = np.stack([*value_entries(estimate, weight, arm), *errors], axis=1)
         psi /= self._unit(weight)[:, None]
         return psi if np.ndim(observation) == 2 else psi[0]
 
@@ -235,13 +225,9 @@ class BoundSimulatedLookAhead(BoundFeature):
         estimate = None if self._estimate is None else self._estimate[1]
         if estimate is None:
             return None
-        weight, unit = float(self.weight[0]), float(self._unit(self.weight)[0])
-        return StageForesight(
-            np.stack([estimate.returns[0], -estimate.costs[0]], axis=1),
-            np.array([unit, unit / weight]),
-            weight,
-            float(self._spent[0]),
-            latched=self.dial.cost_budget is not None and weight >= self.dial.high * (1 - 1e-9),
+        unit = float(self._unit(self.weight)[0])
+        return stage_foresight(
+            estimate, unit=unit, weight=float(self.weight[0]), spent=float(self._spent[0]), dial=self.dial
         )
 
     def target(self, feedback: FloatArray, observations: Any) -> FloatArray:
