@@ -378,9 +378,8 @@ class Blender:
         TorchScript or remote, because nothing that a file names may run code.
         """
         blend = read_blend_dir(directory)
-        drivers = blend.open_controllers(controllers)
         settings: dict[str, Any] = {"bandit": blend.file, "names": list(blend.names)} | blend.settings | changes
-        return cls(drivers, **settings)
+        return cls(blend.open_controllers(controllers), **settings)
 
     def close(self) -> None:
         """Write the rest of the record and end the threads; closing twice is allowed."""
