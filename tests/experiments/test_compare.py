@@ -6,6 +6,7 @@ import pytest
 
 from blendctl.errors import InputError
 from blendctl.experiments.compare import ALONE, Comparison
+from blendctl.experiments.comparison_units import episodes
 from blendctl.experiments.engines import FinishedUnit
 from blendctl.experiments.standings import mark_shown, standings
 from blendctl.experiments.units import Result
@@ -32,6 +33,21 @@ def made_up(comparison, outcome):
 def test_the_two_controllers_alone_always_run():
     assert Comparison("PointGoal1", PAIR, ("paper",)).methods == (*ALONE, "paper")
     assert Comparison("blendctl/PointGoal1-v0", PAIR, ("safe", "safe")).methods == ALONE
+
+
+def test_more_controllers_than_two_drive_together():
+    three = (*PAIR, "stop")
+    planned = Comparison("PointGoal1", three, ("random-episode",), episodes=1, steps=50, judge_every=0).units()
+    tables = {entry.method: episodes(entry.unit.parameters, None).table for entry in planned}
+    assert tables["performant"]["driven_0"].to_pylist() == [50]
+    assert abs(tables["safe"]["return"].to_pylist()[0]) < 1e-3  # the last one is the safe one: it stands
+
+
+def test_look_ahead_networks_of_a_run_directory_are_part_of_every_unit(tmp_path):
+    shipped = {entry.unit.key for entry in Comparison("PointGoal1", PAIR, ("lookahead",)).units()}
+    other = Comparison("PointGoal1", PAIR, ("lookahead",), lookahead=str(tmp_path))
+    assert other.lookahead == str(tmp_path / "lookahead.safetensors")
+    assert not shipped & {entry.unit.key for entry in other.units()}
 
 
 def test_more_episodes_keep_the_units_that_were_run():

@@ -1,4 +1,4 @@
-"""`blendctl compare`: compare methods that switch between two controllers, on the same episodes."""
+"""`blendctl compare`: compare methods that switch between controllers, on the same episodes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,14 @@ def _list_methods(ctx: click.Context, param: click.Parameter, value: bool) -> No
 )
 @world_argument
 @click.option("--methods", multiple=True, metavar="NAME...", help="Methods to compare.  [all; see --list]")
-@shared.controllers_option("The two controllers: zoo names, files, addresses.  [the paper's pair]")
+@shared.controllers_option(
+    "Two controllers or more, performant first and safe last: zoo names, files, addresses.  [the paper's pair]",
+    metavar="PERFORMANT ... SAFE",
+)
+@click.option(
+    "--lookahead", metavar="FILE|DIR", default=None,
+    help="Look-ahead networks: a file, or a run directory of train-lookahead.  [those that ship]",
+)  # fmt: skip
 @shared.number_option("--episodes", "Episodes per method.", default=30)
 @shared.seed_option(1_000_000, per_episode=True)
 @shared.number_option("--steps", "Maximum steps per episode.  [the world's limit]")
@@ -79,14 +86,14 @@ def compare(
     json_file: Path | None,
     **options: Any,
 ) -> None:
-    """Compare methods that switch between a performant and a safe controller in WORLD, on the same episodes.
+    """Compare methods that switch between controllers in WORLD, on the same episodes.
 
-    Each method has a corner score: 0 is random mixing of the two controllers, 1 is the return of the performant one at
-    the cost of the safe one.
+    Each method has a corner score: 0 is random mixing of the first (performant) and the last (safe) controller, 1 is
+    the return of the performant one at the cost of the safe one.
     """
     from blendctl.experiments.compare import Comparison
     from blendctl.experiments.engines import make_engine
-    from blendctl.experiments.protocol import pair_of
+    from blendctl.experiments.protocol import controllers_of
     from blendctl.experiments.standings import mark_shown, standings
     from blendctl.experiments.store import Store
     from blendctl.switches.methods import METHODS, find_method
@@ -95,8 +102,8 @@ def compare(
     make_engine(engine, workers=workers, address=address)
     for name in methods:
         find_method(name)
-    world_name, pair = pair_of(world, controllers)
-    plan = Comparison(world_name, pair, methods or tuple(METHODS), values=_parse_values(assignments), **options)
+    world_name, names = controllers_of(world, controllers)
+    plan = Comparison(world_name, names, methods or tuple(METHODS), values=_parse_values(assignments), **options)
     plan = _without_unsupported(plan, requested=methods)
     command = typed_command()
     store = Store(out, "compare", identity=plan.identity, command=command)
@@ -135,7 +142,7 @@ def _without_unsupported(plan: Comparison, *, requested: tuple[str, ...]) -> Com
     pair = [open_controller(spec, world=plan.world) for spec in plan.controllers]
     supported = []
     for name, method in plan.table_of_methods().items():
-        requirement = missing_requirement(method, pair)
+        requirement = missing_requirement(method, pair, lookahead=plan.lookahead)
         if requirement is None:
             supported.append(name)
         elif name in requested or name in plan.values:

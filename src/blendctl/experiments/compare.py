@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from blendctl.controllers.lookahead_file import LOOKAHEAD_FILE
 from blendctl.envs import find_task
 from blendctl.envs.batch import LARGEST_SEED
 from blendctl.envs.catalog import world_name
@@ -47,9 +49,10 @@ class ComparisonUnit:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison of methods that drive the same world with the same two controllers, on the same seeds.
+    """A comparison of methods that drive the same world with the same controllers, on the same seeds.
 
-    controllers: performant, then safe. values: other values of the methods' parameters, {"ceiling": {"samples": "5"}}.
+    controllers: performant first, safe last: these define the corner score. values: other values of the methods'
+    parameters, {"ceiling": {"samples": "5"}}.
     Blocks of episodes run in lock-step; in a block, the worlds of a bandit teach one learner.
     """
 
@@ -62,6 +65,7 @@ class Comparison:
     block: int = 15  # episodes per unit
     judge_every: int = 10  # control steps between two evaluated choices; 0: none is
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    lookahead: str | None = None  # file or run directory of look-ahead networks; None: those that ship
 
     def __post_init__(self) -> None:
         find_task(self.world)
@@ -75,10 +79,13 @@ class Comparison:
             raise InputError(f"steps must be a whole number >= 1, actually: {self.steps}")
         if self.seed + self.episodes > LARGEST_SEED:
             raise InputError(f"seeds end at 2**32 - 1, actually: {self.seed} and {self.episodes} episodes")
-        if len(self.controllers) != 2:
+        if len(self.controllers) < 2:
             raise InputError(
-                f"a comparison is between two controllers, performant then safe, actually: {len(self.controllers)}"
+                "a comparison needs two controllers or more, performant first and safe last, "
+                f"actually: {len(self.controllers)}"
             )
+        if self.lookahead is not None and Path(self.lookahead).is_dir():
+            object.__setattr__(self, "lookahead", str(Path(self.lookahead) / LOOKAHEAD_FILE))
         for name in self.values:
             if find_method(name).name not in self.methods:
                 raise InputError(f"parameters are set for {name}, which is not among the methods compared")
@@ -93,7 +100,7 @@ class Comparison:
             "digests": file_digests(self.world, self.controllers),
             "seed": self.seed,
             "steps": self.steps,
-        }
+        } | ({} if self.lookahead is None else {"lookahead": file_digests(self.world, [self.lookahead])})
 
     def table_of_methods(self) -> dict[str, Method]:
         """Return the methods by name, with their parameters as set."""
@@ -102,6 +109,7 @@ class Comparison:
     def units(self) -> list[ComparisonUnit]:
         """Cut the comparison into units: those that define the score, trainings, then the longest first."""
         common = {"world": self.world, "controllers": list(self.controllers), "steps": self.steps}
+        common |= {} if self.lookahead is None else {"lookahead": self.lookahead}
         training_seed = (self.seed + TRAINING_SEEDS) % (LARGEST_SEED - ROOM)
         ranked: list[tuple[int, ComparisonUnit]] = []
         for method in self.table_of_methods().values():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 from blendctl.controllers import Controller, open_controller
@@ -31,7 +32,7 @@ def episodes(parameters: Mapping[str, Any], before: Result | None) -> Result:
         sums = run_episodes(
             worlds,
             _controllers(p),
-            make=lambda context: method.make(context, p["setting"], learned),
+            make=lambda context: method.make(replace(context, lookahead=p.get("lookahead")), p["setting"], learned),
             seed=p["seed"],
             judge_every=p["judge_every"],
         )

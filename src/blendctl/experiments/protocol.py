@@ -109,9 +109,21 @@ def pair_of(
     world: str, controllers: tuple[str, ...] = (), *, features: str | None = None
 ) -> tuple[str, tuple[str, str]]:
     """Return a world's short name and its performant and safe controller, checked for the world and the features."""
-    task, place = find_task(world), world_name(world)  # raises InputError for an unknown world
     if len(controllers) not in (0, 2):
         raise InputError(f"expected two controllers, performant and safe, actually: {', '.join(controllers)}")
+    place, (performant, safe) = controllers_of(world, controllers, features=features)
+    return place, (performant, safe)
+
+
+def controllers_of(
+    world: str, controllers: tuple[str, ...] = (), *, features: str | None = None
+) -> tuple[str, tuple[str, ...]]:
+    """Return a world's short name and its controllers, performant first and safe last, checked as by `pair_of`."""
+    task, place = find_task(world), world_name(world)  # raises InputError for an unknown world
+    if len(controllers) == 1:
+        raise InputError(
+            f"expected two controllers or more, performant first and safe last, actually: {controllers[0]}"
+        )
     pair = controllers or PAIRS.get(place, ())
     if not pair:
         raise InputError(f"the paper has no pair of controllers for {place}; name two: --controllers PERFORMANT SAFE")
@@ -131,7 +143,7 @@ def pair_of(
         except InputError as error:
             reason = str(error).partition(";")[0]
             raise InputError(f"{reason}; without them: --features one-hot, which only names the arms") from error
-    return place, (pair[0], pair[1])
+    return place, tuple(pair)
 
 
 def _expect_fit(controller: Controller, worlds: VectorWorld) -> None:

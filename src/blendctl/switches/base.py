@@ -26,6 +26,7 @@ class RolloutContext:
     controllers: Sequence[Controller]  # performant first, safe last
     worlds: VectorWorld  # B of them; only oracles may look inside
     seed: int  # of the switch's own randomness
+    lookahead: str | None = None  # look-ahead networks; None: those that ship for the controllers
 
     @property
     def arms(self) -> int:

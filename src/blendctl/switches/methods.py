@@ -136,7 +136,7 @@ _ALL = (
     Method(
         "lookahead",
         "look-ahead networks, calibrated by the bandit",
-        lambda context, p, _: pooled_bandit(context, features=LookAhead(prefer=p["prefer"])),
+        lambda context, p, _: pooled_bandit(context, features=LookAhead(context.lookahead, prefer=p["prefer"])),
         {"prefer": PREFER},
         shown=None,
         needs="lookahead",
@@ -144,7 +144,9 @@ _ALL = (
     Method(
         "lookahead-frozen",
         "look-ahead networks as they are, without calibration",
-        lambda context, p, _: pooled_bandit(context, features=LookAhead(prefer=p["prefer"]), frozen=True),
+        lambda context, p, _: pooled_bandit(
+            context, features=LookAhead(context.lookahead, prefer=p["prefer"]), frozen=True
+        ),
         {"prefer": PREFER},
         shown=None,
         needs="lookahead",
@@ -154,7 +156,9 @@ _ALL = (
         "look-ahead with a cost budget per episode",
         lambda context, p, _: pooled_bandit(
             context,
-            features=LookAhead(cost_budget=p["cost_budget"], episode_steps=context.worlds.max_episode_steps),
+            features=LookAhead(
+                context.lookahead, cost_budget=p["cost_budget"], episode_steps=context.worlds.max_episode_steps
+            ),
         ),
         {"cost_budget": Parameter((25.0,), "cost that an episode may have")},
         needs="lookahead",
@@ -267,7 +271,9 @@ def _horizon(context: RolloutContext, p: Mapping[str, Any]) -> Switch:
 
 
 def _simulated(context: RolloutContext, simulator: Any, p: Mapping[str, Any]) -> Switch:
-    feature = SimulatedLookAhead(simulator, threads=context.worlds.threads, seed=context.seed, **p)
+    feature = SimulatedLookAhead(
+        simulator, network=context.lookahead, threads=context.worlds.threads, seed=context.seed, **p
+    )
     return pooled_bandit(context, features=feature)
 
 

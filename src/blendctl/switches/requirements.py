@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from blendctl.controllers import Controller, Critic
+from blendctl.controllers.lookahead_file import read_lookahead
 from blendctl.controllers.zoo import find_lookahead
 from blendctl.errors import InputError
 from blendctl.features.predictions import can_predict
@@ -14,11 +15,15 @@ if TYPE_CHECKING:
     from blendctl.switches.methods import Method
 
 
-def missing_requirement(method: Method, controllers: Sequence[Controller]) -> str | None:
+def missing_requirement(
+    method: Method, controllers: Sequence[Controller], *, lookahead: str | None = None
+) -> str | None:
     """Return what a method needs and the controllers lack, in words; None if nothing is missing."""
     if method.needs == "critic" and not isinstance(controllers[0], Critic):
         return "a performant controller with a cost critic"
-    if method.needs == "lookahead" and find_lookahead(controllers) is None:
+    if method.needs == "lookahead" and lookahead is not None:
+        read_lookahead(lookahead).check_controllers(controllers)
+    elif method.needs == "lookahead" and find_lookahead(controllers) is None:
         return "look-ahead networks for these controllers in their order"
     if method.needs == "context":
         for horizon in method.parameters["horizon"].values:
