@@ -28,6 +28,7 @@ ALLOWED = {
     "blend": {"out"},
     "reproduce": {"out"},
     "compare": {"out"},
+    "certify": {"out"},
 }  # files and directories that may remain
 
 

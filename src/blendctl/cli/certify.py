@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import shutil
 import sys
-import tempfile
 import time
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -16,14 +18,15 @@ from blendctl.cli import shared_options as shared
 from blendctl.cli.invocation import typed_command
 from blendctl.cli.multi_option import MultiValueCommand
 from blendctl.cli.output import make_table, table_console, write_json
-from blendctl.cli.unit_runs import unit_progress
-from blendctl.errors import InputError, StateError
+from blendctl.cli.unit_runs import say_how_to_resume, unit_progress
+from blendctl.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from blendctl.certificates import Certificate, Claim
     from blendctl.experiments.certification import Certification
+    from blendctl.experiments.store import Store
 
 SEED = 50_000_000  # far from the layouts of training, evaluation and comparison
 
@@ -104,8 +107,7 @@ def certify(
     from blendctl.certificates import Claim
     from blendctl.directory_lock import DirectoryLock
     from blendctl.experiments.certification import certify_dial, certify_driver
-    from blendctl.experiments.engines import UnitsFailed, make_engine
-    from blendctl.experiments.store import Store
+    from blendctl.experiments.engines import make_engine
     from blendctl.reports.certificate_page import certificate_html, verdict_words
 
     make_engine(engine, workers=workers, address=address)  # raise for wrong options before anything runs
@@ -126,17 +128,21 @@ def certify(
     if plan.blend is not None and not prefers:
         about["arguments"]["features"] = checked.feature_name  # in words, with its dial
 
+    target = out or (Path("out/certify") if plan.blend is None else Path(plan.blend))
+    store = _open_store(target, about)
+    click.get_current_context().call_on_close(store.close)
+
     def judge(one: Certification) -> Certificate:
         label = f"prefer {one.changes['prefer']:g}" if prefers else "episodes"
-        with tempfile.TemporaryDirectory() as folder, unit_progress({u.key: label for u in one.units()}) as progress:
-            store = Store(Path(folder) / "units", "certify", identity={})
+        with unit_progress({u.key: label for u in one.units()}) as progress:
             try:
                 return certify_driver(
                     one, claim, sequential=sequential, settings=max(len(prefers), 1), store=store, progress=progress,
                     engine=engine, workers=workers, address=address,
                 )  # fmt: skip
-            except UnitsFailed as error:  # nothing is kept of a certificate that did not finish
-                raise StateError(str(error).partition(" What is finished")[0]) from error
+            except KeyboardInterrupt:
+                say_how_to_resume(store.directory, typed_command())
+                raise
 
     if prefers:
         chosen, tests = certify_dial(plan, prefers, judge)
@@ -150,10 +156,11 @@ def certify(
     if sequential:
         about["outcome"] = claim.outcome(certificate.costs, planned=plan.episodes)
     certificate = replace(certificate, about=about)
-    target = out or (Path("out/certify") if plan.blend is None else Path(plan.blend))
     with DirectoryLock(target):
         certificate.write(target / "certificate.json")
         write_atomically(target / "certificate.html", certificate_html(certificate).encode())
+    store.close()
+    shutil.rmtree(store.directory)  # the certificate has every episode
     console = table_console(json_file)
     console.print(_table(certificate))
     console.print(verdict_words(certificate), markup=False, soft_wrap=True)
@@ -282,6 +289,15 @@ def _about(plan: Certification) -> dict[str, Any]:
         "command": typed_command(),
         "date": time.strftime("%Y-%m-%d"),
     }
+
+
+def _open_store(target: Path, about: dict[str, Any]) -> Store:
+    """Open the finished episodes of this very driver in the target directory, or start with none."""
+    from blendctl.experiments.store import Store
+
+    identity = {name: about[name] for name in ("controllers", "arguments", "world", "steps", "digests")}
+    key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
+    return Store(target / f"certify-{key}", "certify", identity=identity, command=about["command"])
 
 
 def _plain(value: Any) -> Any:
