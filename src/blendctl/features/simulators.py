@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from gymnasium.spaces import Box
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
+from blendctl.envs.copies import CostFunction, EnvironmentCopier, expect_copier, step_env
 from blendctl.errors import InputError
 from blendctl.features.futures import BoolArray, Branches, FloatArray, IndexArray, Simulator
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from blendctl.envs.tasks import Task
     from blendctl.features.world_simulators import RebuiltWorlds
 
-CostFunction = Callable[[Any, Any, dict[str, Any]], float]  # (observation, action, info) -> cost
 SetState = Callable[[Any, Any], None]  # (environment, observation)
 
 CHECKED_STEPS = 20
+SET_TOLERANCE = 1e-3  # observations are rounded, and differences grow
 
 
 def as_simulator(env: Any, *, set_state: SetState | None, cost: CostFunction | None, threads: int | None) -> Simulator:
@@ -65,9 +65,15 @@ class _EnvBranches(Branches):
     """Environments that are stepped one after another."""
 
     def __init__(
-        self, envs: list[Any], observations: FloatArray, running: BoolArray, cost: CostFunction | None
+        self,
+        envs: list[Any],
+        observations: FloatArray,
+        running: BoolArray,
+        *,
+        copier: EnvironmentCopier,
+        cost: CostFunction | None,
     ) -> None:
-        self.envs, self.cost = envs, cost
+        self.envs, self.copier, self.cost = envs, copier, cost
         self._observations, self._running = observations, running
 
     @property
@@ -87,41 +93,37 @@ class _EnvBranches(Branches):
         return reward, cost
 
     def branch(self, index: IndexArray) -> Branches:
-        envs = [copy.deepcopy(self.envs[i]) for i in index]
-        return _EnvBranches(envs, self._observations[index], self._running[index], cost=self.cost)
-
-
-def step_env(env: Any, action: FloatArray, cost: CostFunction | None) -> tuple[Any, float, float, bool]:
-    """Step an environment; return observation, reward, cost, and whether its episode goes on."""
-    discrete = isinstance(env.action_space, gymnasium.spaces.Discrete)
-    applied: Any = int(action.item()) if discrete else action.astype(env.action_space.dtype)
-    observation, reward, terminated, truncated, info = env.step(applied)
-    spent = info.get("cost", 0.0) if cost is None else cost(observation, applied, info)
-    return observation, float(reward), float(spent), not (terminated or truncated)
+        envs = [self.copier.copy(self.envs[i]) for i in index]
+        return _EnvBranches(
+            envs, self._observations[index], self._running[index], copier=self.copier, cost=self.cost
+        )
 
 
 class CopiedEnvironment(Simulator):
-    """Deep copies of the very environment; each draws its future from a new seed. Copying is checked beforehand."""
+    """Copies of the very environments; each draws its future from a new seed. Copying is checked beforehand."""
 
     copies_driven = True
 
     def __init__(self, env: Any, *, cost: CostFunction | None) -> None:
-        if isinstance(env, VectorEnv) or not isinstance(env, gymnasium.Env):
+        self.envs = list(getattr(env, "envs", ())) if isinstance(env, VectorEnv) else [env]
+        if not self.envs or not all(isinstance(one, gymnasium.Env) for one in self.envs):
             raise InputError(
                 "simulated look-ahead copies a Gymnasium environment or worlds of blendctl, actually: "
                 f"{type(env).__name__}; for anything else pass a model: a function "
                 "model(observation, controllers, horizon, rng) that returns returns and costs"
             )
-        self.env, self.cost = env, cost
-        _check_copies(env, cost)
+        self.cost = cost
+        self.copier = expect_copier(self.envs[0], cost=cost)
 
     def open(
         self, observations: FloatArray, rows: IndexArray, seeds: NDArray[np.int64], steps: NDArray[np.int64]
     ) -> Branches:
-        envs = [copy.deepcopy(self.env) for _ in rows]
+        envs = [self.copier.copy(self.envs[row]) for row in rows]
         for env, seed in zip(envs, seeds, strict=True):
             env.unwrapped.np_random = np.random.default_rng(seed)
-        return _EnvBranches(envs, observations[rows], np.ones(len(rows), np.bool_), cost=self.cost)
+        return _EnvBranches(
+            envs, observations[rows], np.ones(len(rows), np.bool_), copier=self.copier, cost=self.cost
+        )
 
 
 class SecondEnvironment(Simulator):
@@ -134,17 +136,21 @@ class SecondEnvironment(Simulator):
                 f"{env!r} and {set_state!r}"
             )
         self.env, self.set_state, self.cost = env, set_state, cost
+        self.copier = expect_copier(env, cost=cost)
         _check_set_state(self)
 
     def open(
         self, observations: FloatArray, rows: IndexArray, seeds: NDArray[np.int64], steps: NDArray[np.int64]
     ) -> Branches:
-        envs = [self._set(observations[row], int(seed)) for row, seed in zip(rows, seeds, strict=True)]
-        return _EnvBranches(envs, observations[rows], np.ones(len(rows), np.bool_), cost=self.cost)
+        envs = [self.set(observations[row], int(seed)) for row, seed in zip(rows, seeds, strict=True)]
+        return _EnvBranches(
+            envs, observations[rows], np.ones(len(rows), np.bool_), copier=self.copier, cost=self.cost
+        )
 
-    def _set(self, observation: Any, seed: int) -> Any:
+    def set(self, observation: Any, seed: int) -> Any:
+        """Return a copy that is set to the state of an observation, in an episode of this seed."""
         self.env.reset(seed=seed)
-        env = copy.deepcopy(self.env)
+        env = self.copier.copy(self.env)
         self.set_state(env, observation)
         return env
 
@@ -155,35 +161,9 @@ def action_limits(env: Any) -> tuple[Any, Any] | None:
     return (space.low, space.high) if isinstance(space, Box) else None
 
 
-def _check_copies(env: Any, cost: CostFunction | None) -> None:
-    """Step an environment and its copy with the same actions; raise InputError where they part."""
-    try:
-        one = copy.deepcopy(env)
-    except Exception as error:
-        raise InputError(
-            f"the environment cannot be copied ({type(error).__name__}: {error}); pass a second one with set_state=, "
-            "or a model(observation, controllers, horizon, rng)"
-        ) from error
-    _drive_apart(one, lambda observation: copy.deepcopy(one), cost, "a copy of the environment is not exact", 1e-9)
-
-
 def _check_set_state(simulator: SecondEnvironment) -> None:
     """Step an environment and one that was set to its state with the same actions; raise InputError where they part."""
-    one = copy.deepcopy(simulator.env)
-
-    def other(observation: Any) -> Any:
-        made = simulator._set(observation, 0)
-        made.unwrapped.np_random = copy.deepcopy(one.unwrapped.np_random)
-        return made
-
-    problem = "set_state does not restore the state of an observation"
-    _drive_apart(one, other, simulator.cost, problem, 1e-3)  # observations are rounded, and differences grow
-
-
-def _drive_apart(
-    one: Any, other_at: Callable[[Any], Any], cost: CostFunction | None, problem: str, tolerance: float
-) -> None:
-    """Compare an environment after some steps with the result of `other_at`, step by step."""
+    one, cost = simulator.copier.copy(simulator.env), simulator.cost
     observation, _ = one.reset(seed=0)
     one.action_space.seed(0)
     actions = [np.asarray(one.action_space.sample()) for _ in range(2 * CHECKED_STEPS)]
@@ -191,16 +171,16 @@ def _drive_apart(
         observation, _, _, running = step_env(one, action, cost)
         if not running:
             observation, _ = one.reset(seed=0)
-    other = other_at(observation)
-    if other.unwrapped is one.unwrapped:
-        raise InputError(f"{problem}: it is the same object")
+    other = simulator.set(observation, 0)
+    other.unwrapped.np_random = simulator.copier.copy(one).unwrapped.np_random
     for number, action in enumerate(actions[CHECKED_STEPS:], start=1):
         mine, its = step_env(one, action, cost), step_env(other, action, cost)
         for name, a, b in zip(("observation", "reward", "cost", "running"), mine, its, strict=True):
-            if not np.allclose(np.asarray(a, np.float64), np.asarray(b, np.float64), rtol=tolerance, atol=tolerance):
+            values = np.asarray(a, np.float64), np.asarray(b, np.float64)
+            if not np.allclose(*values, rtol=SET_TOLERANCE, atol=SET_TOLERANCE):
                 raise InputError(
-                    f"{problem}: in step {number} of the same actions the {name} is {np.asarray(b).tolist()}, expected "
-                    f"{np.asarray(a).tolist()}. Use another simulator: a second environment with set_state=, or a "
+                    f"set_state does not restore the state of an observation: in step {number} of the same actions the "
+                    f"{name} is {np.asarray(b).tolist()}, expected {np.asarray(a).tolist()}. Use a "
                     "model(observation, controllers, horizon, rng)"
                 )
         if not mine[3]:
