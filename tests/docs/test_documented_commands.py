@@ -19,6 +19,7 @@ SMALL = {  # command -> options that make it quick
     "play": ["--steps", "4", "--size", "96"],
     "demo": ["--stages", "20", "--learners", "2"],
     "check-controller": ["--observations", "5", "--deadline", "10"],
+    "check-env": [],
     "explain": [],
     "report": [],
     "zoo": [],

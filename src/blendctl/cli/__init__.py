@@ -35,6 +35,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "play": "Film a controller in a world, as GIF or MP4.",
     },
     "Worlds": {
+        "check-env": "Check what can be done with an environment.",
         "conformance": "Check the worlds against recordings of the reference.",
     },
     "Controllers": {

@@ -55,7 +55,7 @@ class FunctionController:
         """Return an action per observation; call the function once per row unless it accepts a batch."""
         if self._one_at_a_time is None:
             try:
-                self._one_at_a_time = self.act(observations[0].copy(), copy.deepcopy(rng)).ndim == 1
+                self._one_at_a_time = self.act(observations[0].copy(), copy.deepcopy(rng)).ndim <= 1
             except Exception:
                 self._one_at_a_time = False
         if self._one_at_a_time:
@@ -73,6 +73,8 @@ def act_rows(
     """
     act = controller.act_rows if isinstance(controller, FunctionController) else controller.act
     actions = np.asarray(act(observations, rng), np.float64)
+    if actions.shape == (len(observations),):  # discrete actions, a number each
+        actions = actions[:, None]
     if actions.ndim != 2 or len(actions) != len(observations):
         name = getattr(controller, "name", type(controller).__name__)
         raise InputError(

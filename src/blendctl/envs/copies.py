@@ -28,7 +28,7 @@ CostFunction = Callable[[Any, Any, dict[str, Any]], float]  # (observation, acti
 # Packages whose objects show an environment, and hold nothing of its state.
 _SHOWING = ("pygame", "pyglet", "glfw", "OpenGL", "matplotlib", "cv2", "moviepy")
 _RENDERING = "gymnasium.envs.mujoco.mujoco_rendering"
-_PLAIN_STATE = (object.__getstate__, EzPickle.__getstate__)
+_PLAIN_STATE: tuple[Any, ...] = (object.__getstate__, EzPickle.__getstate__)
 LARGEST_POOL = 256  # MuJoCo data that is kept for the next copies
 
 

@@ -6,6 +6,7 @@ import ast
 import difflib
 import inspect
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -79,6 +80,8 @@ class EnvironmentSpec:
     def make(self, *, render_mode: str | None = None) -> gymnasium.Env[Any, Any]:
         """Make the environment; its cost is in `info["cost"]`."""
         env = self._make(render_mode)
+        if render_mode is not None and hasattr(env.unwrapped, "mujoco_renderer"):
+            _choose_opengl()
         return env if self.cost is None else ChosenCost(env, self.cost)
 
     def _make(self, render_mode: str | None) -> gymnasium.Env[Any, Any]:
@@ -256,11 +259,20 @@ def _nearest(name: str) -> str:
     return f"{words}allowed: a world ({', '.join(NAMES[:3])}, ...), a Gymnasium id, MODULE:ID or FILE.py:FUNCTION"
 
 
+def _choose_opengl() -> None:
+    """Let Gymnasium's MuJoCo environments draw without a screen, if there is a way."""
+    if "MUJOCO_GL" not in os.environ:
+        from blendctl.envs.gl import explain_missing, find_backend
+
+        backend = find_backend()
+        if backend is None:
+            raise InputError(explain_missing())
+        os.environ["MUJOCO_GL"] = backend
+
+
 def _accepts(function: Any, name: str) -> bool:
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return False
     return any(one.name == name or one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
-
-

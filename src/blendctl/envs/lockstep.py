@@ -87,7 +87,7 @@ class LockStepEnvs(VectorEnv[Any, Any, Any]):
                 self._now[row], _ = env.reset()
         gathered = _gather(infos)
         if self.autoreset_mode is AutoresetMode.SAME_STEP and (terminated | truncated).any():
-            gathered |= {"final_obs": final, "_final_obs": terminated | truncated, "final_info": dict(gathered)}
+            gathered |= {"final_obs": final, "_final_obs": terminated | truncated}
         return self.observations, reward, terminated, truncated, gathered
 
     def close_extras(self, **_: Any) -> None:
@@ -169,7 +169,8 @@ def episode_limit(env: Any) -> int | None:
     while isinstance(layer, gymnasium.Wrapper):
         limits.append(getattr(layer, "_max_episode_steps", None))
         layer = layer.env
-    limits.append(getattr(getattr(layer, "batch", None), "max_steps", None))
+    compiled = getattr(getattr(layer, "batch", None), "compiled_task", None)  # of a world of blendctl
+    limits.append(getattr(compiled, "max_steps", None))
     known = [int(limit) for limit in limits if limit is not None]
     return min(known) if known else None
 

@@ -15,6 +15,7 @@ from blendctl.controllers.base import Controller, Stateful
 from blendctl.controllers.lookahead_file import read_lookahead
 from blendctl.controllers.lookahead_network import LookAheadNetwork, controller_label
 from blendctl.controllers.zoo import find_lookahead
+from blendctl.envs.copies import CostFunction
 from blendctl.errors import InputError, StateError
 from blendctl.features.base import BoundFeature, LookAheadInfo, StageForesight
 from blendctl.features.dial import Dial, DialPoint
@@ -31,14 +32,7 @@ from blendctl.features.futures import (
 from blendctl.features.lookahead import LookAhead, stage_foresight, value_entries
 from blendctl.features.model_simulator import ModelSimulator
 from blendctl.features.sampling import Estimate, SampleTable
-from blendctl.features.simulators import (
-    CostFunction,
-    SetState,
-    Twin,
-    action_limits,
-    as_simulator,
-    same_environment,
-)
+from blendctl.features.simulators import SetState, Twin, action_limits, as_simulator, same_environment
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]

@@ -94,9 +94,7 @@ class _EnvBranches(Branches):
 
     def branch(self, index: IndexArray) -> Branches:
         envs = [self.copier.copy(self.envs[i]) for i in index]
-        return _EnvBranches(
-            envs, self._observations[index], self._running[index], copier=self.copier, cost=self.cost
-        )
+        return _EnvBranches(envs, self._observations[index], self._running[index], copier=self.copier, cost=self.cost)
 
 
 class CopiedEnvironment(Simulator):
@@ -121,9 +119,7 @@ class CopiedEnvironment(Simulator):
         envs = [self.copier.copy(self.envs[row]) for row in rows]
         for env, seed in zip(envs, seeds, strict=True):
             env.unwrapped.np_random = np.random.default_rng(seed)
-        return _EnvBranches(
-            envs, observations[rows], np.ones(len(rows), np.bool_), copier=self.copier, cost=self.cost
-        )
+        return _EnvBranches(envs, observations[rows], np.ones(len(rows), np.bool_), copier=self.copier, cost=self.cost)
 
 
 class SecondEnvironment(Simulator):
@@ -143,9 +139,7 @@ class SecondEnvironment(Simulator):
         self, observations: FloatArray, rows: IndexArray, seeds: NDArray[np.int64], steps: NDArray[np.int64]
     ) -> Branches:
         envs = [self.set(observations[row], int(seed)) for row, seed in zip(rows, seeds, strict=True)]
-        return _EnvBranches(
-            envs, observations[rows], np.ones(len(rows), np.bool_), copier=self.copier, cost=self.cost
-        )
+        return _EnvBranches(envs, observations[rows], np.ones(len(rows), np.bool_), copier=self.copier, cost=self.cost)
 
     def set(self, observation: Any, seed: int) -> Any:
         """Return a copy that is set to the state of an observation, in an episode of this seed."""
