@@ -18,7 +18,9 @@ class LookAheadConfig:
     steps: int = option(2_000_000, "environment steps to collect, all branches included")
     seed: int = option(0, "random seed of layouts, weights, action noise and minibatches")
     hold: int = option(5, "control steps of an option: how long a chosen controller drives")
-    follow: int = option(0, "options that the networks choose after the first, before a branch ends")
+    teacher: int = option(
+        0, "control steps that the simulator drives every branch, by the networks' choices after the first option"
+    )
     discount: float = option(0.99, "discount factor of rewards and costs, per control step")
     weight_low: float = option(0.02, "lowest cost weight: return that a unit of cost is worth")
     weight_high: float = option(1.0, "highest cost weight")
@@ -47,7 +49,7 @@ class LookAheadConfig:
     def __post_init__(self) -> None:
         for name in ("steps", "hold", "worlds", "members", "minibatch", "threads"):
             require(self, name, getattr(self, name) >= 1, "at least 1")
-        for name in ("seed", "follow", "dial_episodes", "budget"):
+        for name in ("seed", "teacher", "dial_episodes", "budget"):
             require(self, name, getattr(self, name) >= 0, "0 or more")
         for name in ("lr", "reuse", "final_reuse", "difference_loss", "max_grad", "checkpoint_every"):
             require(self, name, getattr(self, name) > 0, "above 0")
@@ -59,6 +61,11 @@ class LookAheadConfig:
         require(self, "weight_high", self.weight_low < self.weight_high < math.inf, "above weight_low")
         require(self, "hidden", len(self.hidden) >= 1 and min(self.hidden) >= 1, "sizes such as 256,256")
         require(self, "dial_points", self.dial_points >= 2, "at least 2")
+
+    @property
+    def follow(self) -> int:
+        """Options after the first, before a branch ends."""
+        return max(math.ceil(self.teacher / self.hold) - 1, 0)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the configuration as plain JSON data."""
