@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from blendctl import envs, pareto
     from blendctl.bandit import BanditBatch, BlendingBandit, Decision, DecisionBatch
     from blendctl.blender import BlendEnv, Blender, BlenderBatch, Record, run
+    from blendctl.fitting import fit
 
 __all__ = [
     "Blender",
     "BlenderBatch",
     "run",
+    "fit",
     "Record",
     "BlendEnv",
     "BlendingBandit",
@@ -36,6 +38,7 @@ __all__ = [
 
 _HOMES = {
     "blendctl.blender": ("Blender", "BlenderBatch", "run", "Record", "BlendEnv"),
+    "blendctl.fitting": ("fit",),
     "blendctl.bandit": ("BlendingBandit", "BanditBatch", "Decision", "DecisionBatch"),
 }
 

@@ -19,6 +19,7 @@ LONG = {
     "reproduce": ["reproduce", "--worlds", "PointGoal1", "--scale", "paper", "--workers", "1", "--out", "out"],
     "compare": ["compare", "PointGoal1", "--episodes", "300", "--workers", "1", "--out", "out"],
     "certify": ["certify", "PointGoal1/ppo", "--budget", "25", "--episodes", "3000", "--workers", "1"],
+    "fit": ["fit", "PointGoal1", "--controllers", "pure-pursuit", "potential-field", "--out", "out"],
     "serve": ["serve", "PointGoal1/ppo"],
     "doctor": ["doctor", "--json", "out.json"],
 }  # fmt: skip
@@ -29,6 +30,7 @@ ALLOWED = {
     "reproduce": {"out"},
     "compare": {"out"},
     "certify": {"out"},
+    "fit": {"out"},
 }  # files and directories that may remain
 
 

@@ -27,6 +27,7 @@ SMALL = {  # command -> options that make it quick
     "completion": [],
 }
 LONG = {
+    "fit",
     "train",
     "train-context",
     "train-lookahead",

@@ -1,4 +1,4 @@
-"""Read the directory of a blend, as `blendctl blend --out` writes it: controllers, settings, what it has learned."""
+"""Read the directory of a blend, of `blendctl blend` or `fit`: controllers, settings, what it has learned."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from blendctl.controllers.lookahead_network import controller_digest
 from blendctl.controllers.resolve import needs_naming, open_controller
 from blendctl.errors import FileFormatError, InputError
 from blendctl.features import Twin
+from blendctl.features.flattening import Flattening
 from blendctl.features.registry import FEATURES
 
 BLEND_FILES = ("bandit.safetensors", "blend.safetensors")
@@ -72,7 +73,7 @@ def read_blend_dir(path: str | Path) -> BlendDir:
     try:
         options = about["options"]
         settings = {name: options[name] for name in SETTINGS if name in options}
-        settings["features"] = _restore_feature(settings.get("features"))
+        settings["features"] = _restore_feature(settings.get("features"), folder)
         steps = about.get("steps")
         return BlendDir(
             path=folder,
@@ -91,20 +92,26 @@ def read_blend_dir(path: str | Path) -> BlendDir:
 def _read_run_file(folder: Path) -> dict[str, Any]:
     path = folder / "run.json"
     if not path.is_file():
-        raise InputError(f"{folder} is not the directory of a blend: expected what `blendctl blend --out` wrote")
+        raise InputError(f"{folder} is not the directory of a blend: expected what `blendctl blend` or `fit` wrote")
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise FileFormatError(f"{path} cannot be read as JSON ({error}); is it damaged?") from error
-    if not isinstance(about, dict) or about.get("experiment") != "blend":
+    if not isinstance(about, dict) or about.get("experiment") not in ("blend", "fit"):
         raise InputError(f"{folder} is not the directory of a blend: its run.json is of another experiment")
     return about
 
 
-def _restore_feature(declared: Any) -> Any:
-    """Return a feature from its description in run.json: a name, None, or dataclasses with their kind."""
+def _restore_feature(declared: Any, folder: Path) -> Any:
+    """Return a feature from its description in run.json: a name, None, or dataclasses with their kind.
+
+    The file of networks may be in the directory of the blend.
+    """
     if not isinstance(declared, dict):
         return declared
-    kinds = {kind.__name__: kind for kind in (*FEATURES.values(), Twin)}
-    arguments = {name: _restore_feature(value) for name, value in declared.items()}
+    kinds = {kind.__name__: kind for kind in (*FEATURES.values(), Twin, Flattening)}
+    arguments = {name: _restore_feature(value, folder) for name, value in declared.items()}
+    network = arguments.get("network")
+    if isinstance(network, str) and Path(network).name == network and (folder / network).is_file():
+        arguments["network"] = folder / network
     return kinds[arguments.pop("kind")](**arguments)

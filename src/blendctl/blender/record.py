@@ -36,7 +36,7 @@ class RunInfo:
     @property
     def quantities(self) -> tuple[str, ...]:
         """What the numbers of a decision are about, one per objective."""
-        return self.objectives.names if self.lookahead is None else VALUES_TO_GO
+        return self.objectives.names if self.lookahead is None else VALUES_TO_GO[: len(self.objectives)]
 
 
 class StageDecision(NamedTuple):

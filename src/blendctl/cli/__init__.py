@@ -21,6 +21,7 @@ EXIT_INTERRUPTED = 130  # Ctrl-C, as in shells
 # `train_context` of the module `blendctl.cli.train_context`.
 COMMANDS: dict[str, dict[str, str]] = {
     "Blend": {
+        "fit": "Fit a blend to your environment and controllers: a verdict.",
         "blend": "Drive a world with a blend of controllers.",
         "explain": "Explain one decision of a run.",
         "certify": "Prove what a blend or a controller holds, on fresh episodes.",

@@ -18,6 +18,7 @@ from blendctl.controllers.zoo import find_lookahead
 from blendctl.errors import InputError
 from blendctl.features.base import BoundFeature, LookAheadInfo, StageForesight
 from blendctl.features.dial import PREFER, Dial, DialPoint
+from blendctl.features.flattening import Flattening
 
 FloatArray = NDArray[np.float64]
 
@@ -47,12 +48,14 @@ class LookAhead:
 
     network: look-ahead networks or their file; None uses those that ship for these controllers.
     prefer, cost_budget, episode_steps: the dial, see `blendctl.features.dial.Dial`.
+    flattening: how observations that are not vectors become what the networks take.
     """
 
     network: LookAheadNetwork | str | Path | None = None
     prefer: float | None = None
     cost_budget: float | None = None
     episode_steps: int = 1000
+    flattening: Flattening | None = None
 
     @property
     def setting(self) -> str:
@@ -62,8 +65,7 @@ class LookAhead:
         return f"prefer {PREFER if self.prefer is None else self.prefer:g}"
 
     def bind(self, controllers: Sequence[Controller], *, objectives: int) -> BoundFeature:
-        if objectives != 2:
-            raise InputError(f'look-ahead needs the objectives ["reward", "-cost"], actually: {objectives} objectives')
+        check_objectives(objectives)
         network = self._find(controllers)
         network.check_controllers(controllers)
         dial = Dial(
@@ -76,7 +78,7 @@ class LookAhead:
             cost_budget=self.cost_budget,
             episode_steps=self.episode_steps,
         )
-        return BoundLookAhead(network, dial)
+        return BoundLookAhead(network, dial, objectives=objectives, flattening=self.flattening)
 
     def _find(self, controllers: Sequence[Controller]) -> LookAheadNetwork:
         if isinstance(self.network, LookAheadNetwork):
@@ -98,6 +100,12 @@ class LookAhead:
         return network
 
 
+def check_objectives(objectives: int) -> None:
+    """Raise InputError unless the objectives can be reward and -cost, or the reward alone."""
+    if objectives not in (1, 2):
+        raise InputError(f'look-ahead needs the objectives ["reward", "-cost"], actually: {objectives} objectives')
+
+
 def value_entries(values: ValuesToGo, weight: FloatArray, arm: int) -> list[FloatArray]:
     """Return entries of psi, (n,) each: return and -weight * cost of an arm less the means, and these."""
     mean_return, mean_cost = values.returns.mean(axis=1), values.costs.mean(axis=1)
@@ -109,11 +117,13 @@ def value_entries(values: ValuesToGo, weight: FloatArray, arm: int) -> list[Floa
     ]
 
 
-def stage_foresight(values: ValuesToGo, *, unit: float, weight: float, spent: float, dial: Dial) -> StageForesight:
+def stage_foresight(
+    values: ValuesToGo, *, unit: float, weight: float, spent: float, dial: Dial, objectives: int
+) -> StageForesight:
     """Return what was foreseen at a decision in one world, with the setting of the dial."""
     return StageForesight(
-        np.stack([values.returns[0], -values.costs[0]], axis=1),
-        np.array([unit, unit / weight]),
+        np.stack([values.returns[0], -values.costs[0]], axis=1)[:, :objectives],
+        np.array([unit, unit / weight])[:objectives],
         weight,
         spent,
         latched=dial.cost_budget is not None and weight >= dial.high * (1 - 1e-9),
@@ -126,10 +136,13 @@ class BoundLookAhead(BoundFeature):
     size = 4
     batched = True
     bootstraps = True
-    prior = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
 
-    def __init__(self, network: LookAheadNetwork, dial: Dial) -> None:
+    def __init__(
+        self, network: LookAheadNetwork, dial: Dial, *, objectives: int = 2, flattening: Flattening | None = None
+    ) -> None:
         self.network, self.dial = network, dial
+        self.objectives, self.flattening = objectives, flattening
+        self.prior = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])[:, :objectives]
         self.hold, self.discount, self.warning = network.hold, network.discount, dial.warning
         self.lookahead = LookAheadInfo(network.discount, network.weight_range, dial.prefer, dial.cost_budget)
         self.weight = dial.weights(np.zeros(1), np.zeros(1))  # (B,) of the present stage
@@ -147,6 +160,7 @@ class BoundLookAhead(BoundFeature):
 
     def __call__(self, observation: Any, action: Any, arm: int) -> FloatArray:
         """Compute psi (4,) or (n, 4) of controller `arm`; its action is not needed."""
+        observation = observation if self.flattening is None else self.flattening(observation)
         rows = np.atleast_2d(np.asarray(observation, np.float64))
         foresight = self.foresee(rows)
         weight = np.broadcast_to(self.weight, (len(rows),))
@@ -167,19 +181,25 @@ class BoundLookAhead(BoundFeature):
             return None
         unit = float(self._unit(self.weight)[0])
         return stage_foresight(
-            self._foresight, unit=unit, weight=float(self.weight[0]), spent=float(self._spent[0]), dial=self.dial
+            self._foresight,
+            unit=unit,
+            weight=float(self.weight[0]),
+            spent=float(self._spent[0]),
+            dial=self.dial,
+            objectives=self.objectives,
         )
 
     def target(self, feedback: FloatArray, observations: Any) -> FloatArray:
         """Add the value of the observations (n, ...) after a stage to its feedback (n, 2), in the units of psi."""
+        observations = observations if self.flattening is None else self.flattening(observations)
         rows = np.atleast_2d(np.asarray(observations, np.float64))
         weight = np.broadcast_to(self.weight, (len(rows),))
         after = self.network.foresee(rows, weight)
         at, best = np.arange(len(rows)), after.best
         carry = self.discount**self.hold
-        value = np.stack([after.returns[at, best], -after.costs[at, best]], axis=1)
+        value = np.stack([after.returns[at, best], -after.costs[at, best]], axis=1)[:, : self.objectives]
         total = np.atleast_2d(feedback) + carry * value
-        total[:, 1] *= weight
+        total[:, 1:] *= weight[:, None]
         total /= self._unit(weight)[:, None]
         return total if np.ndim(feedback) == 2 else total[0]
 

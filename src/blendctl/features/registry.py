@@ -79,7 +79,7 @@ def choose_feature(
     """Return the declared feature, see `as_feature`, with the setting of its dial, which needs look-ahead."""
     dialled = prefer is not None or cost_budget is not None
     feature = LookAhead() if declared is None and dialled else as_feature(declared, controllers, objectives=objectives)
-    if isinstance(feature, LOOKING_AHEAD) and tuple(objectives) != OBJECTIVES:
+    if isinstance(feature, LOOKING_AHEAD) and tuple(objectives) not in (OBJECTIVES, OBJECTIVES[:1]):
         raise InputError(f"look-ahead needs the objectives {', '.join(OBJECTIVES)}, actually: {', '.join(objectives)}")
     if not dialled:
         return feature

@@ -19,6 +19,7 @@ from blendctl.envs.copies import CostFunction
 from blendctl.errors import InputError, StateError
 from blendctl.features.base import BoundFeature, LookAheadInfo, StageForesight
 from blendctl.features.dial import Dial, DialPoint
+from blendctl.features.flattening import FlatEnv, Flattening, flat_controllers
 from blendctl.features.futures import (
     FOLLOWING,
     Following,
@@ -29,7 +30,7 @@ from blendctl.features.futures import (
     remember,
     roll_out,
 )
-from blendctl.features.lookahead import LookAhead, stage_foresight, value_entries
+from blendctl.features.lookahead import LookAhead, check_objectives, stage_foresight, value_entries
 from blendctl.features.model_simulator import ModelSimulator
 from blendctl.features.sampling import Estimate, SampleTable
 from blendctl.features.simulators import SetState, Twin, action_limits, as_simulator, same_environment
@@ -65,7 +66,8 @@ class SimulatedLookAhead:
     budget_ms: wall time of a decision, for one robot. When it is up, futures end where they are; before the end of the
         first option, the networks decide, or without networks the fallback controller. Events say so.
     cost: cost of a step, as of `run`, if it is not in `info["cost"]`. stochastic: draw actions from the controllers'
-        distributions. threads: of the simulation; None uses all cores.
+        distributions. threads: of the simulation; None uses all cores. flattening: how observations that are not
+        vectors become vectors.
     """
 
     simulator: Any = None
@@ -86,6 +88,7 @@ class SimulatedLookAhead:
     stochastic: bool = True
     threads: int | None = None
     seed: int = 0
+    flattening: Flattening | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("horizon", 1), ("samples", 1), ("hold", 1)):
@@ -115,8 +118,7 @@ class SimulatedLookAhead:
         return as_simulator(simulator, set_state=self.set_state, cost=self.cost, threads=self.threads)
 
     def bind(self, controllers: Sequence[Controller], *, objectives: int) -> BoundFeature:
-        if objectives != 2:
-            raise InputError(f'look-ahead needs the objectives ["reward", "-cost"], actually: {objectives} objectives')
+        check_objectives(objectives)
         network = self._find(controllers)
         points = self.dial
         if points is None and network is not None:
@@ -130,7 +132,7 @@ class SimulatedLookAhead:
         )
         if self.following == "learned" and network is None:
             raise InputError('following="learned" needs look-ahead networks for these controllers')
-        return BoundSimulatedLookAhead(self, controllers, network, dial)
+        return BoundSimulatedLookAhead(self, controllers, network, dial, objectives=objectives)
 
     def _find(self, controllers: Sequence[Controller]) -> LookAheadNetwork | None:
         if self.network is False:
@@ -149,7 +151,6 @@ class BoundSimulatedLookAhead(BoundFeature):
     error_entries = 2
     batched = True
     bootstraps = True
-    prior = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
 
     def __init__(
         self,
@@ -157,8 +158,13 @@ class BoundSimulatedLookAhead(BoundFeature):
         controllers: Sequence[Controller],
         network: LookAheadNetwork | None,
         dial: Dial,
+        *,
+        objectives: int,
     ) -> None:
-        self.options, self.controllers, self.network, self.dial = options, list(controllers), network, dial
+        self.objectives = objectives
+        self.prior = np.concatenate([np.eye(2), np.eye(2), np.zeros((2, 2))])[:, :objectives]
+        self.options, self.network, self.dial = options, network, dial
+        self.controllers: list[Controller] = list(controllers)
         self.hold, self.warning = options.hold, dial.warning
         self.discount = options.discount or (DISCOUNT if network is None else network.discount)
         horizon = options.horizon if network is None else None
@@ -171,7 +177,7 @@ class BoundSimulatedLookAhead(BoundFeature):
         self._rng = np.random.default_rng(options.seed)
         self._level = np.zeros(2) if network is None else np.asarray(network.level_unit, np.float64)
         self._stateful = [controller for controller in controllers if isinstance(controller, Stateful)]
-        self._remembered = remember(controllers)
+        self._remembered = remember(self.controllers)
         self._simulator: Simulator | ModelSimulator | None = None
         self._drivers = FutureDrivers(controllers, None)
         self._estimate: tuple[FloatArray, Estimate | None] | None = None  # at the present observations
@@ -202,6 +208,7 @@ class BoundSimulatedLookAhead(BoundFeature):
 
     def __call__(self, observation: Any, action: Any, arm: int) -> FloatArray:
         """Compute psi (6,) or (n, 6) of controller `arm`; its action is not needed."""
+        observation = self._flat(observation)
         rows = np.atleast_2d(np.asarray(observation, np.float64))
         if self._estimate is None or not np.array_equal(self._estimate[0], rows):
             self._estimate = rows.copy(), self.simulate(rows)
@@ -221,7 +228,12 @@ class BoundSimulatedLookAhead(BoundFeature):
             return None
         unit = float(self._unit(self.weight)[0])
         return stage_foresight(
-            estimate, unit=unit, weight=float(self.weight[0]), spent=float(self._spent[0]), dial=self.dial
+            estimate,
+            unit=unit,
+            weight=float(self.weight[0]),
+            spent=float(self._spent[0]),
+            dial=self.dial,
+            objectives=self.objectives,
         )
 
     def target(self, feedback: FloatArray, observations: Any) -> FloatArray:
@@ -229,7 +241,7 @@ class BoundSimulatedLookAhead(BoundFeature):
 
         The next decision uses the same futures. NaN if there are none; the learner refuses it.
         """
-        rows = np.atleast_2d(np.asarray(observations, np.float64))
+        rows = np.atleast_2d(np.asarray(self._flat(observations), np.float64))
         weight = np.broadcast_to(self.weight, (len(rows),))
         if self._stateful:
             self._remembered = remember(self.controllers)
@@ -242,9 +254,9 @@ class BoundSimulatedLookAhead(BoundFeature):
         if estimate is None:
             return np.full(np.shape(feedback), np.nan)
         at, best = np.arange(len(rows)), estimate.best(weight)
-        value = np.stack([estimate.returns[at, best], -estimate.costs[at, best]], axis=1)
+        value = np.stack([estimate.returns[at, best], -estimate.costs[at, best]], axis=1)[:, : self.objectives]
         total = np.atleast_2d(feedback) + self.discount**self.hold * value
-        total[:, 1] *= weight
+        total[:, 1:] *= weight[:, None]
         total /= self._unit(weight)[:, None]
         return total if np.ndim(feedback) == 2 else total[0]
 
@@ -338,9 +350,16 @@ class BoundSimulatedLookAhead(BoundFeature):
         return self.network.choose(observations, np.tile(weight, len(observations) // len(weight)))
 
     def _open(self, simulator: Any) -> None:
+        if self.options.flattening is not None and hasattr(simulator, "step"):
+            self.controllers = list(flat_controllers(self.controllers, simulator))
+            self._stateful = [controller for controller in self.controllers if isinstance(controller, Stateful)]
+            simulator = FlatEnv(simulator)
         self._simulator = self.options.open(simulator)
         if not isinstance(self._simulator, ModelSimulator):
             self._drivers = FutureDrivers(self.controllers, action_limits(simulator))
+
+    def _flat(self, observation: Any) -> Any:
+        return observation if self.options.flattening is None else self.options.flattening(observation)
 
     def _unit(self, weight: FloatArray) -> FloatArray:
         return np.asarray(HEADROOM * np.maximum(self._level[0] + weight * self._level[1], 1e-12))

@@ -40,7 +40,8 @@ class BlendRun:
         """Names of the objectives, or of the values to go that a look-ahead run estimates."""
         if self.stages is None:
             return ["reward", "-cost"]
-        return list(VALUES_TO_GO) if self.stages.header.get("lookahead") else self.stages.objectives
+        names = self.stages.objectives
+        return list(VALUES_TO_GO)[: len(names)] if self.stages.header.get("lookahead") else names
 
 
 def read_blend_run(folder: RunDir, *, replays: int) -> BlendRun:

@@ -1,0 +1,138 @@
+"""The verdict: is the blend better than its controllers, or is one of them enough?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl.experiments.corner import Corner, Score, score_episodes
+from blendctl.fitting.outcomes import Outcomes
+from blendctl.statistics import LEVEL, mean_interval
+
+FloatArray = NDArray[np.float64]
+
+BLEND, NO_DIFFERENCE = "blend", "no difference"
+METHODS = (BLEND, "coin per step", "coin per episode", "threshold", "shared")  # besides the controllers
+BOOTSTRAP_SEED = 20
+SMALL_RANGE = 0.05  # ranges of means below this share of the episodes' spread are noise
+
+
+@dataclass(frozen=True)
+class Scales:
+    """What one unit of return and cost is: what the controllers differ by."""
+
+    returns: float
+    costs: float
+
+    @property
+    def weight(self) -> float:
+        """Return that a unit of cost is worth."""
+        return self.returns / self.costs
+
+    def utility(self, points: FloatArray) -> FloatArray:
+        """Return the utility (n,) of returns and costs (n, 2): equal for two controllers that trade them."""
+        return np.asarray(points[:, 0] / self.returns - points[:, 1] / self.costs)
+
+
+def measure_scales(alone: Sequence[Outcomes]) -> Scales:
+    """Return the ranges of the controllers' mean return and cost; where they are equal, the spread of the episodes."""
+    points = np.stack([one.points for one in alone])  # (controllers, episodes, 2)
+    ranges = np.ptp(points.mean(axis=1), axis=0)
+    spread = points.reshape(-1, 2).std(axis=0)
+    scales = np.where(ranges > SMALL_RANGE * spread, ranges, spread)
+    returns, costs = np.where(scales > 0, scales, 1.0).tolist()
+    return Scales(returns, costs)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the test episodes show."""
+
+    verdict: str  # "blend", the name of a controller, or "no difference"
+    words: str
+    score: Score  # of the blend
+    performant: str  # the controller of the highest return on other episodes than these
+    safe: str  # that of the lowest cost
+    rows: dict[str, dict[str, Any]]  # method -> means and intervals
+
+
+def judge(
+    methods: Mapping[str, Outcomes], names: Sequence[str], *, performant: str, safe: str, scales: Scales
+) -> Judgement:
+    """Judge the outcomes of methods on the same episodes; `methods` has the blend and every controller."""
+    corner = (methods[performant].points, methods[safe].points)
+    rows = {name: _row(one, corner) for name, one in methods.items()}
+    score = _score(methods[BLEND], corner)
+    better = [_shown_above(scales.utility(methods[BLEND].points) - scales.utility(methods[n].points)) for n in names]
+    lifted = score.interval is None or score.interval[0] > 0
+    best = next((name for name in names if _dominates(name, names, methods)), None)
+    if all(better) and lifted:
+        verdict, why = BLEND, "Use the blend: it is shown to be better than every controller and than mixing them."
+    elif best is not None:
+        verdict = best
+        why = (
+            f"Use {best}: it is shown to be better than the other controllers, and the blend is not shown to be better."
+        )
+    else:
+        verdict = NO_DIFFERENCE
+        why = "No difference shown: neither the blend nor one of the controllers is shown to be better than the rest."
+    return Judgement(verdict, why, score, performant, safe, rows)
+
+
+def _dominates(name: str, names: Sequence[str], methods: Mapping[str, Outcomes]) -> bool:
+    """Return whether a controller is shown to be better than all others in an objective, and worse in none."""
+    level = 1.0 - (1.0 - LEVEL) / (2 * max(len(names) - 1, 1))
+    for other in names:
+        if other == name:
+            continue
+        difference = (methods[name].points - methods[other].points) * [1.0, -1.0]
+        intervals = [mean_interval(column, level=level) for column in difference.T]
+        if any(span is None or span[1] < 0 for span in intervals):
+            return False
+        if not any(span is not None and span[0] > 0 for span in intervals):
+            return False
+    return True
+
+
+def _shown_above(difference: FloatArray) -> bool:
+    span = mean_interval(difference)
+    return span is not None and span[0] > 0
+
+
+def _score(one: Outcomes, corner: tuple[FloatArray, FloatArray]) -> Score:
+    if corner[0] is corner[1] or np.array_equal(*corner):
+        return Score(None, None, "no corner: one controller has the highest return and the lowest cost")
+    return score_episodes(one.points, *corner, rng=np.random.default_rng(BOOTSTRAP_SEED))
+
+
+def _row(one: Outcomes, corner: tuple[FloatArray, FloatArray]) -> dict[str, Any]:
+    score = _score(one, corner)
+    row: dict[str, Any] = {
+        "episodes": len(one.returns),
+        "return_mean": float(one.returns.mean()),
+        "return_ci95": mean_interval(one.returns),
+        "cost_mean": float(one.costs.mean()),
+        "cost_ci95": mean_interval(one.costs),
+        "length_mean": float(one.lengths.mean()),
+        "corner_score": score.value,
+        "corner_score_ci95": score.interval,
+    }
+    for name, values in one.components.items():
+        row |= {f"{name}_mean": float(values.mean()), f"{name}_ci95": mean_interval(values)}
+    return row
+
+
+def mixing_line(alone: Mapping[str, Outcomes], *, performant: str, safe: str) -> list[list[float]]:
+    """Return return and cost of the two controllers that span the line of random mixtures."""
+    return [alone[name].points.mean(axis=0).tolist() for name in (performant, safe)]
+
+
+def corner_point(line: list[list[float]]) -> dict[str, Any]:
+    """Return the corner of a mixing line, or why there is none."""
+    performant, safe = line
+    reason = Corner((performant[0], performant[1]), (safe[0], safe[1])).reason()
+    return {"return": performant[0], "cost": safe[1], "reason": reason}

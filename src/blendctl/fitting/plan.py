@@ -1,0 +1,82 @@
+"""The plan of a fit: how many steps, gradient steps and episodes its parts get."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from blendctl.errors import InputError
+
+MINUTES = 10.0  # unless the user chooses
+# Episodes of a stage have seeds of their own: no layout is met twice. Look-ahead training has those below 1e8.
+MEASURING, VALIDATION, TEST = 100_000_000, 200_000_000, 300_000_000
+SEED_ROOM = 10_000  # episodes of a stage
+SEEDS = 1_000  # fits with seeds of their own
+
+DATA_SHARE = 0.3  # of the time of a fit by --minutes; as much again goes to the networks, the rest to episodes
+FEWEST_STEPS, MOST_STEPS = 1_000, 200_000
+UPDATE_SECONDS = 0.01  # a guess of what a gradient step takes
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """What the parts of a fit get."""
+
+    steps: int  # control steps of data for the networks, for all holds
+    updates: int  # gradient steps of the collection, and as many of the final networks, for each hold
+    holds: tuple[int, ...]  # control steps per decision, to choose from
+    validation: int  # episodes
+    test: int  # episodes
+    thresholds: int  # settings of the swept threshold, at most
+    worlds: int  # that run in lock-step
+
+
+def first_seed(stage: int, seed: int) -> int:
+    """Return the first seed of a stage's episodes."""
+    return stage + SEED_ROOM * (seed % SEEDS)
+
+
+def make_plan(
+    *,
+    length: float,
+    step_seconds: float,
+    worlds: int,
+    steps: int | None,
+    minutes: float | None,
+    hold: int | None,
+    episodes: int | None,
+) -> FitPlan:
+    """Divide a budget: `steps` of data, or `minutes` in all; length: control steps of an episode.
+
+    >>> plan = make_plan(length=200, step_seconds=1e-4, worlds=6, steps=2000, minutes=None, hold=None,
+    ...                  episodes=None)
+    >>> plan.holds, plan.updates, plan.validation, plan.test
+    ((2, 8), 200, 5, 12)
+    """
+    if steps is not None and minutes is not None:
+        raise InputError("steps and minutes set the same budget; use one of them")
+    if steps is None:
+        seconds = 60.0 * (MINUTES if minutes is None else minutes)
+        if not seconds > 0:
+            raise InputError(f"minutes must be above 0, actually: {minutes!r}")
+        steps = int(min(max(DATA_SHARE * seconds / step_seconds, FEWEST_STEPS), MOST_STEPS))
+        most_updates = int(DATA_SHARE * seconds / UPDATE_SECONDS / 4)  # two holds, collection and final networks
+        rest = (1.0 - 2.0 * DATA_SHARE) * seconds / step_seconds  # control steps of all episodes
+    else:
+        most_updates, rest = 4000, 2.0 * steps
+    holds = (hold,) if hold is not None else _holds(length)
+    whole = rest / length  # episodes that can be run
+    return FitPlan(
+        steps=steps,
+        updates=min(max(steps // 10, 100), max(most_updates, 100)),
+        holds=holds,
+        validation=int(min(max(whole / 40, 5), 20)),
+        test=int(min(max(whole / 8, 12), 60)) if episodes is None else episodes,
+        thresholds=int(min(max(whole / 8, 6), 120)),
+        worlds=worlds,
+    )
+
+
+def _holds(length: float) -> tuple[int, ...]:
+    """Return the holds to try: about a hundredth and a twenty-fifth of an episode."""
+    short = min(max(round(length / 100), 1), 10)
+    return (short, min(max(round(length / 25), short + 1), 25))
