@@ -220,6 +220,10 @@ class BlendingBandit:
         """The live arrays of the learner, for compiled loops; None if its rule is not compiled."""
         return LearnerArrays(self._state, self._rng, self._config) if self._core.compiled_rule else None
 
+    def snapshot(self) -> LearnerArrays:
+        """Return copies of its arrays, laid out as in memory_layout.py."""
+        return LearnerArrays(self._state.copy(), self._rng.copy(), self._config.copy())
+
     def reseed(self, seed: int) -> None:
         """Start the random generator again from a seed; what was learned stays."""
         self._core.rng[0] = seed_words(seed)

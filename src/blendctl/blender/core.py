@@ -16,8 +16,7 @@ from blendctl.bandit import BlendingBandit
 from blendctl.bandit.options import OptionNames
 from blendctl.blender import arguments
 from blendctl.blender.bench import BenchRules
-from blendctl.blender.blend_dir import Driver, read_blend_dir
-from blendctl.blender.blend_file import save_blend
+from blendctl.blender.blend_files import BlendFiles
 from blendctl.blender.chooser import Chooser
 from blendctl.blender.counts import Counts
 from blendctl.blender.drivers import Action, Drivers
@@ -35,7 +34,7 @@ from blendctl.features import Feature, bind_feature, choose_feature, feature_nam
 FloatArray = NDArray[np.float64]
 
 
-class Blender:
+class Blender(BlendFiles):
     """One driver made of several controllers: a bandit chooses which one drives, and learns from the feedback.
 
     Parameters
@@ -109,8 +108,10 @@ class Blender:
         self.objectives = Objectives(objectives)
         self.dwell = arguments.count("dwell", dwell)
         self.safe_action = arguments.check_safe_action(safe_action)
+        self.fallback = arguments.check_fallback(fallback, self.names)  # all arms, in the order of fallback
         goals = self.objectives.names
         chosen = choose_feature(features, self.controllers, objectives=goals, prefer=prefer, cost_budget=cost_budget)
+        self.declared_feature = chosen
         self.feature_name = feature_name(chosen)  # the features that decide, in words
         feature = bind_feature(chosen, self.controllers, objectives=goals)
         arguments.check_context(context, feature)
@@ -136,7 +137,7 @@ class Blender:
             feature,
             self.bandit,
             names=self.names,
-            fallback=arguments.check_fallback(fallback, self.names),
+            fallback=self.fallback,
             previous=context == "previous",
             rng=np.random.default_rng(first_pull),
         )
@@ -361,25 +362,6 @@ class Blender:
         if name not in self.names:
             raise InputError(f'there is no controller "{name}"; allowed: {", ".join(self.names)}')
         return self.drivers.bench.fit(self.names.index(name), self.step + 1)
-
-    def save(self, path: str | Path) -> None:
-        """Write what it has learned, its features included; `Blender(..., bandit=path)` continues from there."""
-        with self._lock:
-            goals = self.objectives.names
-            save_blend(path, bandit=self.bandit, feature=self.feature, names=self.names, objectives=goals)
-
-    @classmethod
-    def load(
-        cls, directory: str | Path, *, controllers: Sequence[str | Driver] | None = None, **changes: Any
-    ) -> Blender:
-        """Make the blender of a directory that `blendctl blend --out` wrote; `changes` replace its arguments.
-
-        controllers: its controllers, or how `open_controller` finds them. They must be passed if they are Python code,
-        TorchScript or remote, because nothing that a file names may run code.
-        """
-        blend = read_blend_dir(directory)
-        settings: dict[str, Any] = {"bandit": blend.file, "names": list(blend.names)} | blend.settings | changes
-        return cls(blend.open_controllers(controllers), **settings)
 
     def close(self) -> None:
         """Write the rest of the record and end the threads; closing twice is allowed."""

@@ -24,6 +24,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "fit": "Fit a blend to your environment and controllers: a verdict.",
         "blend": "Drive a world with a blend of controllers.",
         "explain": "Explain one decision of a run.",
+        "export": "Write a saved blend as C99 or ONNX files for a robot.",
         "certify": "Prove what a blend or a controller holds, on fresh episodes.",
     },
     "Experiments": {

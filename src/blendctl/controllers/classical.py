@@ -60,7 +60,7 @@ class ObservationLayout:
 
     def bearing(self, rows: FloatArray, ring: str) -> tuple[FloatArray, FloatArray]:
         """Return distance (m) and bearing (rad, left is positive) of a lidar's nearest object, (n,) each."""
-        x, y, distance = _decoder(self.observation_size, self.rings[ring])(rows).T[-OBJECT_FEATURES:][:3].astype(float)
+        x, y, distance = lidar_decoder(self.observation_size, self.rings[ring])(rows).T[-OBJECT_FEATURES:][:3].astype(float)
         angle = np.arctan2(y, x) + self.turn
         return distance, np.asarray((angle + np.pi) % (2.0 * np.pi) - np.pi)
 
@@ -83,7 +83,7 @@ class ObservationLayout:
 
 
 @lru_cache(maxsize=64)
-def _decoder(observation_size: int, start: int) -> Encoding:
+def lidar_decoder(observation_size: int, start: int) -> Encoding:
     """Return an encoding whose last features are those of one lidar's nearest object."""
     plain = (1.0,) * (observation_size - LIDAR_BINS)
     return Encoding(observation_size, plain, (Lidar("ring", start),), near=False)

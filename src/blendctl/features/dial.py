@@ -74,6 +74,11 @@ class Dial:
         self._costs = np.minimum.accumulate(np.array([point.cost_mean for point in ordered]))
 
     @property
+    def curve(self) -> tuple[FloatArray, FloatArray]:
+        """Mean costs per episode, ascending, and the logarithms of the weights that have them."""
+        return self._costs[::-1], self._log_weights[::-1]
+
+    @property
     def safest_cost(self) -> float:
         """Mean cost per episode of the safest setting, as measured; NaN if it is not known."""
         return float(self._costs[-1]) if len(self._costs) else math.nan
@@ -99,7 +104,7 @@ class Dial:
         rest = self.cost_budget * self.aim - spent
         # Costs come in bursts: what is saved early is kept as a reserve, not spent by a bolder setting.
         affordable = np.minimum(rest / left, self.cost_budget * self.aim)
-        log_weight = np.interp(affordable, self._costs[::-1], self._log_weights[::-1])
+        log_weight = np.interp(affordable, *self.curve)
         latched = rest <= self.safest_cost * left
         return np.clip(np.where(latched, self.high, np.exp(log_weight)), self.low, self.high)
 

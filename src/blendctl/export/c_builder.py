@@ -1,0 +1,143 @@
+"""Collect the parts of the C file: networks, encodings and flags, each written once."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+
+from blendctl.controllers.dense import Dense
+from blendctl.controllers.encoding import Encoding
+from blendctl.controllers.lookahead_network import Normalisation
+from blendctl.export.c_text import array, define, number, weights
+
+AnyEncoding = Encoding | Normalisation
+
+
+@dataclass
+class CBuilder:
+    """Parts of a C file, and reasons why it cannot be written."""
+
+    tables: list[str] = field(default_factory=list)
+    late_tables: list[str] = field(default_factory=list)  # after the types of encodings and of the learner
+    functions: list[str] = field(default_factory=list)  # networks
+    flags: dict[str, int] = field(default_factory=dict)  # macros that select parts of the runtime
+    problems: list[str] = field(default_factory=list)  # what cannot be exported, with the reason and the way out
+    network_sizes: list[int] = field(default_factory=list)  # numbers of weights
+    multiply_adds: dict[str, int] = field(default_factory=dict)  # of one run, by the name of a network's function
+    digests: dict[str, str] = field(default_factory=dict)  # SHA-256 of the weights, by the name of a network
+    rings: int = 1  # most lidars of an encoding
+    widest: int = 0  # most units of a hidden layer
+    _networks: dict[str, str] = field(default_factory=dict)  # digest -> function
+    _encodings: list[AnyEncoding] = field(default_factory=list)
+    _room: list[int] = field(default_factory=list)  # inputs after an encoding's own
+
+    def flag(self, *names: str) -> None:
+        """Select parts of the runtime."""
+        for name in names:
+            self.flags[name] = 1
+
+    def network(self, dense: Dense, label: str) -> str:
+        """Add a network; return the name of its function (const float *inputs, float *outputs)."""
+        digest = hashlib.sha256(dense.flat.tobytes() + dense.sizes.tobytes() + dense.activation.encode()).hexdigest()
+        self.digests[label] = hashlib.sha256(dense.flat.tobytes()).hexdigest()
+        if digest in self._networks:
+            return self._networks[digest]
+        name = self._networks[digest] = f"network_{len(self._networks)}"
+        relu = dense.activation == "relu"
+        self.flag("BLEND_RELU_LAYERS" if relu else "BLEND_TANH_LAYERS")
+        layer, units = ("sparse_layer", "relu_units") if relu else ("layer", "tanh_units")
+        self.tables.append(f"/* {label}: {'-'.join(map(str, dense.sizes))} */\n{weights(f'{name}_weights', dense.flat)}")
+        self.network_sizes.append(dense.flat.size)
+        sizes = dense.sizes.tolist()
+        lines, at, source = [], 0, "x"
+        for index, (n, m) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+            last = index == len(sizes) - 2
+            target = "y" if last else "ab"[index % 2]
+            lines.append(f"    {layer}({name}_weights.values + {at}, {n}, {m}, {source}, {target});\n")
+            if not last:
+                lines.append(f"    {units}({target}, {m});\n")
+            at += n * m + m
+            source = target
+        hidden = sizes[1:-1]
+        self.widest = max([self.widest, *hidden])
+        buffers = [max(hidden[start::2], default=0) for start in (0, 1)]
+        declared = [f"{letter}[{size}]" for letter, size in zip("ab", buffers, strict=True) if size]
+        scratch = f"    float {', '.join(declared)};\n" if declared else ""
+        self.functions.append(
+            f"/* {label} */\nstatic void {name}(const float *x, float *y)\n{{\n{scratch}{''.join(lines)}}}\n"
+        )
+        self.multiply_adds[name] = int(sum(n * m for n, m in zip(sizes[:-1], sizes[1:], strict=True)))
+        return name
+
+    def encoding(self, encoding: AnyEncoding, *, room: int = 0) -> str:
+        """Add an encoding with `room` for further inputs; return the name of the function that computes it once."""
+        index = next((i for i, known in self._numbered() if _same(known, encoding)), len(self._encodings))
+        if index == len(self._encodings):
+            self._encodings.append(encoding)
+            self._room.append(0)
+        self._room[index] = max(self._room[index], room)
+        return f"encoded_{index}"
+
+    def encoding_table(self, name: str, encoding: Encoding) -> str:
+        """Return the constants of an encoding."""
+        robot, gains, rings, _, pairs, ahead, near, velocity, far = encoding.plan
+        self.rings = max(self.rings, len(rings))
+        self.flag("HAS_ENCODING")
+        lidars = ", ".join(f"{{{r.start}, {r.bins}, {r.objects}, {number(r.radius)}}}" for r in encoding.lidars)
+        return (
+            array(f"{name}_robot", robot, kind="int")
+            + array(f"{name}_gains", gains)
+            + f"static const struct lidar {name}_lidars[{max(len(rings), 1)}] = {{{lidars or '{0, 0, 0, 0.0}'}}};\n"
+            + array(f"{name}_pairs", pairs.ravel(), kind="int")
+            + array(f"{name}_ahead", ahead.ravel())
+            + f"static const struct encoding {name} = {{{len(robot)}, {name}_robot, {name}_gains, {len(rings)}, "
+            f"{name}_lidars, {len(pairs)}, {name}_pairs, {len(ahead)}, {name}_ahead, {int(near)}, {velocity}, "
+            f"{number(far)}}};\n"
+        )
+
+    def work(self) -> str:
+        """Return the scratch memory of one control step, and the functions that encode an observation once."""
+        fields = [f"    int done_{i};\n    float encoded_{i}[{e.size + self._room[i]}];\n" for i, e in self._numbered()]
+        if self.flags.get("BOOTSTRAPS"):
+            fields.append("    int foresaw;\n    struct foresight foresight;\n")
+        clear = [f"    w->done_{i} = 0;\n" for i, _ in self._numbered()]
+        clear += ["    w->foresaw = 0;\n"] if self.flags.get("BOOTSTRAPS") else []
+        parts = [
+            "/* Scratch memory of one control step. */\nstruct work {\n" + ("".join(fields) or "    int unused;\n") + "};\n",
+            "static void start_work(struct work *w)\n{\n" + ("".join(clear) or "    w->unused = 0;\n") + "}\n",
+        ]
+        return "\n".join(parts + [self._encoder(i, encoding) for i, encoding in self._numbered()])
+
+    def _numbered(self) -> list[tuple[int, AnyEncoding]]:
+        return list(enumerate(self._encodings))
+
+    def scratch_bytes(self) -> int:
+        """Return the size of the scratch memory at most."""
+        return sum(8 + 4 * (encoding.size + self._room[i]) for i, encoding in self._numbered()) + 256
+
+    def _encoder(self, index: int, encoding: AnyEncoding) -> str:
+        if isinstance(encoding, Normalisation):
+            mean = array(f"mean_{index}", encoding.mean, kind="float")
+            tables = mean + array(f"deviation_{index}", encoding.scale, kind="float")
+            body = (
+                f"        int i;\n        for (i = 0; i < {encoding.size}; i++) {{\n"
+                f"            const float x = (narrow(observation[i]) - mean_{index}[i]) / deviation_{index}[i];\n"
+                f"            w->encoded_{index}[i] = x < -10.0f ? -10.0f : x > 10.0f ? 10.0f : x;\n        }}\n"
+            )
+        else:
+            tables = self.encoding_table(f"encoding_{index}", encoding)
+            body = f"        encode(&encoding_{index}, observation, w->encoded_{index});\n"
+        return (
+            f"{tables}\nstatic float *encoded_{index}(struct work *w, const double *observation)\n{{\n"
+            f"    if (!w->done_{index}) {{\n{body}        w->done_{index} = 1;\n    }}\n"
+            f"    return w->encoded_{index};\n}}\n"
+        )
+
+    def flag_macros(self, names: list[str]) -> str:
+        """Return the macros of all flags, 0 where a part is not needed."""
+        return define(**{name: self.flags.get(name, 0) for name in names})
+
+
+
+def _same(one: AnyEncoding, other: AnyEncoding) -> bool:
+    return one is other or (isinstance(one, Encoding) and one == other)

@@ -1,0 +1,68 @@
+/* Dense layers in float. Weights are stored as (inputs, outputs). The order of the sums is Python's, so that the results
+   are equal to the bit; it must not be contracted to fused multiply-adds. */
+
+#if BLEND_TANH_LAYERS
+/* y = b + x W, four inputs at a time. */
+static void layer(const float *restrict w, int n, int m, const float *restrict x, float *restrict y)
+{
+    const float *restrict bias = w + (size_t)n * (size_t)m;
+    int i, j;
+    for (j = 0; j < m; j++)
+        y[j] = bias[j];
+    for (i = 0; i + 4 <= n; i += 4) {
+        const float a = x[i], b = x[i + 1], c = x[i + 2], d = x[i + 3];
+        const float *restrict w0 = w + (size_t)i * (size_t)m;
+        const float *restrict w1 = w0 + m, *restrict w2 = w1 + m, *restrict w3 = w2 + m;
+        for (j = 0; j < m; j++)
+            y[j] += (a * w0[j] + b * w1[j]) + (c * w2[j] + d * w3[j]);
+    }
+    for (; i < n; i++) {
+        const float a = x[i];
+        const float *restrict w0 = w + (size_t)i * (size_t)m;
+        for (j = 0; j < m; j++)
+            y[j] += a * w0[j];
+    }
+}
+
+/* tanh with an error below 5e-7: Lambert's continued fraction at a quarter of the argument, doubled twice. */
+static void tanh_units(float *restrict y, int m)
+{
+    int j;
+    for (j = 0; j < m; j++) {
+        const float x = y[j];
+        const float u = (x < -9.0f ? -9.0f : x > 9.0f ? 9.0f : x) * 0.25f;
+        const float z = u * u;
+        const float top = u * (135135.0f + z * (17325.0f + z * (378.0f + z)));
+        const float bottom = 135135.0f + z * (62370.0f + z * (3150.0f + z * 28.0f));
+        const float t = top / bottom;
+        const float s = 2.0f * t / (1.0f + t * t);
+        y[j] = 2.0f * s / (1.0f + s * s);
+    }
+}
+#endif
+
+#if BLEND_RELU_LAYERS
+/* y = b + x W, inputs of 0 skipped: half of the hidden units. */
+static void sparse_layer(const float *restrict w, int n, int m, const float *restrict x, float *restrict y)
+{
+    const float *restrict bias = w + (size_t)n * (size_t)m;
+    int i, j;
+    for (j = 0; j < m; j++)
+        y[j] = bias[j];
+    for (i = 0; i < n; i++) {
+        const float a = x[i];
+        if (a != 0.0f) {
+            const float *restrict row = w + (size_t)i * (size_t)m;
+            for (j = 0; j < m; j++)
+                y[j] += a * row[j];
+        }
+    }
+}
+
+static void relu_units(float *restrict y, int m)
+{
+    int j;
+    for (j = 0; j < m; j++)
+        y[j] = y[j] < 0.0f ? 0.0f : y[j];
+}
+#endif

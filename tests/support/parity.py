@@ -1,0 +1,83 @@
+"""Drive a blender and its exported C form with the same observations and feedback, and compare them."""
+
+import numpy as np
+from compiled_blend import CAUSES
+
+from blendctl.errors import StateError
+
+TOLERANCE = 1e-12
+
+
+class Comparison:
+    """What differed so far between a blender and its compiled form."""
+
+    def __init__(self, blender, compiled):
+        self.blender, self.compiled = blender, compiled
+        self.steps = self.arms_differ = 0
+        self.psi = self.indices = self.actions = 0.0  # largest differences
+
+    def step(self, observation):
+        """Act in both; return Python's action, None if nobody could drive there."""
+        blender, compiled = self.blender, self.compiled
+        arm, action = compiled.act(observation)
+        self.steps += 1
+        try:
+            mine = blender.act(np.array(observation))
+        except StateError:
+            assert arm == -1
+            assert (action == 0.0).all()
+            return None
+        choice, info = blender.choice, compiled.info
+        self.arms_differ += arm != choice.arm
+        self.actions = max(self.actions, float(np.abs(mine - action).max()))
+        if choice.step == blender.step and arm == choice.arm:
+            assert CAUSES[info.cause] == choice.cause
+            if choice.features is not None:
+                np.testing.assert_array_equal(np.isnan(choice.features), np.isnan(compiled.psi))
+                self.psi = max(self.psi, float(np.nanmax(np.abs(choice.features - compiled.psi), initial=0.0)))
+            if choice.decision is not None:
+                ucb = compiled.ucb[list(choice.asked)]
+                assert np.isfinite(ucb).all()
+                self.indices = max(self.indices, float(np.abs(choice.decision.ucb - ucb).max()))
+        return mine
+
+    def observe(self, reward, cost, *, done=False):
+        """Observe in both, as far as Python has something to observe."""
+        compiled = self.compiled.observe([reward, -cost])
+        if self.blender.choice is not None:
+            assert compiled == self.blender.observe(reward, cost), "what was done with the feedback"
+        else:
+            assert compiled == "unknown"
+        if done:
+            self.blender.end_episode()
+            self.compiled.end_episode()
+
+    def expect_equal(self):
+        """Assert equal arms, and psi, indices and actions within the tolerance; and equal counters."""
+        assert self.arms_differ == 0
+        assert max(self.psi, self.indices, self.actions) <= TOLERANCE, (self.psi, self.indices, self.actions)
+        counts, counters = self.blender.counts, self.compiled.counters
+        assert counters.steps == self.blender.step
+        for name in ("stages", "switches", "learned", "refused"):
+            assert getattr(counters, name) == getattr(counts, name), name
+        assert list(counters.failures) == self.blender.drivers.bench.failures
+
+
+def drive_world(comparison, world, *, steps, seed, missing=()):
+    """Drive a world by Python's actions; in the steps `missing` the observation is NaN."""
+    from blendctl.envs import SingleWorld
+
+    env = SingleWorld(world)
+    observation, _ = env.reset(seed=seed)
+    for step in range(steps):
+        seen = observation.copy()
+        if step in missing:
+            seen[step % len(seen)] = np.nan
+        action = comparison.step(seen)
+        observation, reward, terminated, truncated, info = env.step(np.zeros(2) if action is None else action)
+        ended = terminated or truncated
+        comparison.observe(float(reward), float(info["cost"]), done=ended)
+        if ended:
+            seed += 1
+            observation, _ = env.reset(seed=seed)
+    env.close()
