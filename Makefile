@@ -14,7 +14,7 @@ UNIT := tests/bandit tests/features tests/controllers tests/switches tests/test_
 KERNELS := tests/bandit tests/controllers tests/hostile tests/envs/test_batch.py tests/envs/test_world_state.py
 FUZZ := 20000
 
-.PHONY: run check lint test test-all coverage verify bench docs dist setup-browser browser clean
+.PHONY: run check lint test test-all coverage verify bench docs dist setup-browser browser setup-compilers compilers clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -54,7 +54,7 @@ check: lint
 	@echo "==> unit tests"
 	@$(BIN)/python -m pytest -q -n $(CORES) -m "not slow" $(UNIT)
 
-test: lint browser
+test: lint browser compilers
 	@echo "==> tests"
 	@$(BIN)/python -m pytest -q -n $(CORES) -m "not slow"
 
@@ -63,11 +63,11 @@ test-all:
 	@.ci/test-all
 
 # The floor is `fail_under` in pyproject.toml, which also says what is not measured.
-coverage: $(VENV)/.dev browser
+coverage: $(VENV)/.dev browser compilers
 	@echo "==> tests with branch coverage"
 	@$(BIN)/python -m pytest -q -n $(CORES) -m "not slow" --cov --cov-report=term:skip-covered --cov-report=html:out/coverage
 
-verify: $(VENV)/.dev
+verify: $(VENV)/.dev compilers
 	@echo "==> slow tests"
 	@$(BIN)/python -m pytest -q -m slow
 	@echo "==> kernels with bounds checks"
@@ -100,6 +100,22 @@ setup-browser:
 	@echo "==> installing Chromium for the tests of the report page"
 	@apt-get update -qq >/dev/null
 	@DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core >/dev/null
+
+# The tests of exported C files need gcc; clang and a compiler for ARM with an emulator are tried if they are there.
+setup-compilers:
+	@if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+		echo "install the compilers with your package manager, e.g. as root: apt-get install gcc libc6-dev clang gcc-arm-linux-gnueabihf libc6-dev-armhf-cross qemu-user"; exit 1; fi
+	@echo "==> installing compilers for the tests of exported C files"
+	@apt-get update -qq >/dev/null
+	@DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends gcc libc6-dev clang \
+		gcc-arm-linux-gnueabihf libc6-dev-armhf-cross qemu-user >/dev/null
+
+compilers:
+	@command -v gcc >/dev/null 2>&1 && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq >/dev/null; \
+		DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends gcc libc6-dev >/dev/null && exit 0; fi; \
+	echo "==> no gcc: the tests of exported C files are skipped. See: make setup-compilers"
 
 # Containers and CI machines run as root and get the browser here. Nothing asks for a password.
 browser:

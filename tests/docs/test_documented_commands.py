@@ -21,6 +21,7 @@ SMALL = {  # command -> options that make it quick
     "check-controller": ["--observations", "5", "--deadline", "10"],
     "check-env": [],
     "explain": [],
+    "export": [],
     "report": [],
     "zoo": [],
     "conformance": [],
@@ -95,7 +96,7 @@ def test_documented_commands_work(page, desk, finished, capsys):
             parse(words, desk)
             continue
         assert name in SMALL, f"{page.name}: add to SMALL or LONG in this test: blendctl {shlex.join(words)}"
-        if name in ("explain", "report") and not (desk / words[1]).exists():
+        if name in ("explain", "export", "report") and not (desk / words[1]).exists():
             (desk / words[1]).parent.mkdir(parents=True, exist_ok=True)
             (desk / words[1]).symlink_to(finished)
         with pytest.raises(SystemExit) as stopped:

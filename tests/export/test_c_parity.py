@@ -17,7 +17,10 @@ pytestmark = needs_gcc
 CASES = {
     "PointGoal1 within a budget": ("PointGoal1", {"cost_budget": 15.0}),
     "PointPush1 by preference, frozen": ("PointPush1", {"prefer": 0.7, "frozen": True}),
-    "CarButton1 by predictions": ("CarButton1", {"features": "predictions", "hold": 2, "dwell": 2, "scales": [0.1, 2.0]}),
+    "CarButton1 by predictions": (
+        "CarButton1",
+        {"features": "predictions", "hold": 2, "dwell": 2, "scales": [0.1, 2.0]},
+    ),
 }
 MORE = {
     "PointGoal1 by predictions": ("PointGoal1", {"features": "predictions"}),

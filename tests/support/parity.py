@@ -33,12 +33,11 @@ class Comparison:
         if choice.step == blender.step and arm == choice.arm:
             assert CAUSES[info.cause] == choice.cause
             if choice.features is not None:
-                np.testing.assert_array_equal(np.isnan(choice.features), np.isnan(compiled.psi))
-                self.psi = max(self.psi, float(np.nanmax(np.abs(choice.features - compiled.psi), initial=0.0)))
+                usable = np.isfinite(choice.features).all(axis=1)
+                np.testing.assert_array_equal(usable, np.isfinite(compiled.psi).all(axis=1))
+                self.psi = max(self.psi, _difference(choice.features[usable], compiled.psi[usable]))
             if choice.decision is not None:
-                ucb = compiled.ucb[list(choice.asked)]
-                assert np.isfinite(ucb).all()
-                self.indices = max(self.indices, float(np.abs(choice.decision.ucb - ucb).max()))
+                self.indices = max(self.indices, _difference(choice.decision.ucb, compiled.ucb[list(choice.asked)]))
         return mine
 
     def observe(self, reward, cost, *, done=False):
@@ -61,6 +60,12 @@ class Comparison:
         for name in ("stages", "switches", "learned", "refused"):
             assert getattr(counters, name) == getattr(counts, name), name
         assert list(counters.failures) == self.blender.drivers.bench.failures
+
+
+def _difference(expected, actual):
+    """Return the largest difference, relative where numbers are larger than 1."""
+    assert np.isfinite(actual).all()
+    return float(np.max(np.abs(expected - actual) / np.maximum(np.abs(expected), 1.0), initial=0.0))
 
 
 def drive_world(comparison, world, *, steps, seed, missing=()):

@@ -17,9 +17,9 @@ from blendctl.controllers.adapters import FunctionController
 from blendctl.controllers.base import Controller, Stateful
 from blendctl.controllers.remote import RemoteController
 from blendctl.errors import InputError, StateError
-from blendctl.export import BlendSpec, Golden, write_export
 from blendctl.export.exportable import c_source
-from blendctl.export.write import check_directory, check_format
+from blendctl.export.spec import BlendSpec, Golden
+from blendctl.export.write import check_directory, check_exportable, check_format, write_export
 
 if TYPE_CHECKING:
     from blendctl.blender.core import Blender
@@ -60,15 +60,18 @@ def export_blender(
     check_format(kind)
     check_directory(directory, replace=replace)
     sizes = _sizes(blender, world=world, observations=observations)
-    noise = None
+    noise: NDArray[np.uint64] | None = None
     if stochastic:
         noise = np.stack([seed_words(seed + arm) for arm in range(len(blender.names))])
+    interface = _interface(blender, world=world, control_period=control_period)
+    nothing = Golden(np.zeros((1, sizes[0])), np.zeros((1, 1)), np.zeros(1, np.int64), np.zeros((1, sizes[1])))
+    # Name every part that cannot be exported before anything is copied or driven.
+    check_exportable(_spec(blender, sizes, noise=noise, golden=nothing, interface=interface, seed=seed), kind=kind)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "blend.safetensors"
         blender.save(file)
         described, driven = (_replica(blender, file, sizes[1], noise) for _ in range(2))
     with described, driven:
-        interface = _interface(blender, world=world, control_period=control_period)
         golden = _record(driven, sizes, world=world, observations=observations, seed=seed)
         spec = _spec(described, sizes, noise=noise, golden=golden, interface=interface, seed=seed)
         return write_export(spec, directory, kind=kind, float32=float32, replace=replace)
@@ -133,7 +136,7 @@ def _entry(k: int) -> Any:
 
 def observe_vector(blender: Blender, feedback: Sequence[float]) -> str:
     """Pass the vector of the objectives, as maximised, to a replica."""
-    signals: dict[str, float | None] = {f"objective_{k}": float(value) for k, value in enumerate(feedback)}
+    signals: dict[str, Any] = {f"objective_{k}": float(value) for k, value in enumerate(feedback)}
     if "-cost" in blender.objectives.names:
         signals["cost"] = -float(feedback[blender.objectives.names.index("-cost")])
     return blender.observe(**signals)
@@ -146,7 +149,7 @@ def _record(
     rng = np.random.default_rng(seed)
     env: Any = None
     if observations is not None:
-        rows = np.atleast_2d(np.asarray(observations, np.float64))[: GOLDEN_STEPS]
+        rows = np.atleast_2d(np.asarray(observations, np.float64))[:GOLDEN_STEPS]
     elif world is not None:
         from blendctl.envs import SingleWorld
 

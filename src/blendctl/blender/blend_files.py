@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from numpy.typing import ArrayLike
 
@@ -14,6 +14,7 @@ from blendctl.blender.blend_file import save_blend
 
 if TYPE_CHECKING:
     from blendctl.bandit import BlendingBandit
+    from blendctl.blender.core import Blender
     from blendctl.blender.objectives import Objectives
     from blendctl.features import BoundFeature
 
@@ -27,6 +28,10 @@ class BlendFiles:
     objectives: Objectives
     _lock: threading.RLock
 
+    if TYPE_CHECKING:
+
+        def __init__(self, controllers: Sequence[Driver], **settings: Any) -> None: ...
+
     def save(self, path: str | Path) -> None:
         """Write what it has learned, its features included; `Blender(..., bandit=path)` continues from there."""
         with self._lock:
@@ -34,9 +39,7 @@ class BlendFiles:
             save_blend(path, bandit=self.bandit, feature=self.feature, names=self.names, objectives=goals)
 
     @classmethod
-    def load(
-        cls, directory: str | Path, *, controllers: Sequence[str | Driver] | None = None, **changes: Any
-    ) -> Self:
+    def load(cls, directory: str | Path, *, controllers: Sequence[str | Driver] | None = None, **changes: Any) -> Self:
         """Make the blender of a directory that `blendctl blend --out` wrote; `changes` replace its arguments.
 
         controllers: its controllers, or how `open_controller` finds them. They must be passed if they are Python code,
@@ -62,16 +65,17 @@ class BlendFiles:
         """Write the blend as files that run without Python, with contract.json; return their paths.
 
         format: "c" writes blend.c and blend.h (C99), "onnx" writes blend.onnx. They start where `save` would stop.
-        float32: compute in single precision. stochastic: sample actions (with a generator from `seed`); otherwise means.
+        float32: compute geometry in single precision; the learner stays in double.
+        stochastic: sample actions, with a generator from `seed`; otherwise means.
         replace: replace files in a directory that is not empty.
         world: world of blendctl that is driven, for names, units and golden vectors of a real drive.
-        observations: (steps, observation_size) for golden vectors, for any other environment; by default random numbers.
+        observations: (steps, observation_size) for golden vectors in other environments; by default random numbers.
         control_period: seconds per control step, for the contract.
         """
         from blendctl.blender.blend_export import export_blender
 
         with self._lock:
             return export_blender(
-                self, directory, kind=format, float32=float32, stochastic=stochastic, replace=replace, world=world,
-                observations=observations, control_period=control_period, seed=seed,
+                cast("Blender", self), directory, kind=format, float32=float32, stochastic=stochastic, replace=replace,
+                world=world, observations=observations, control_period=control_period, seed=seed,
             )  # fmt: skip

@@ -60,7 +60,9 @@ class ObservationLayout:
 
     def bearing(self, rows: FloatArray, ring: str) -> tuple[FloatArray, FloatArray]:
         """Return distance (m) and bearing (rad, left is positive) of a lidar's nearest object, (n,) each."""
-        x, y, distance = lidar_decoder(self.observation_size, self.rings[ring])(rows).T[-OBJECT_FEATURES:][:3].astype(float)
+        x, y, distance = (
+            lidar_decoder(self.observation_size, self.rings[ring])(rows).T[-OBJECT_FEATURES:][:3].astype(float)
+        )
         angle = np.arctan2(y, x) + self.turn
         return distance, np.asarray((angle + np.pi) % (2.0 * np.pi) - np.pi)
 

@@ -26,9 +26,7 @@ def describe_interface(world: str) -> dict[str, Any]:
     if robot.ball:
         sensors += [(f"{robot.ball} angular velocity {axis}", "rad/s") for axis in "xyz"]
         sensors += [(f"{robot.ball} rotation {row}{column}", "1") for row in range(3) for column in range(3)]
-    observation = [
-        {"name": name, "unit": unit, "low": -SENSOR_LIMIT, "high": SENSOR_LIMIT} for name, unit in sensors
-    ]
+    observation = [{"name": name, "unit": unit, "low": -SENSOR_LIMIT, "high": SENSOR_LIMIT} for name, unit in sensors]
     observation += [
         {"name": f"{kind} lidar {bin_number}", "unit": "1 - distance / 3 m", "low": 0.0, "high": 1.0}
         for kind in task.lidar_starts

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from blendctl.controllers.dense import Dense
 from blendctl.controllers.encoding import Encoding
 from blendctl.controllers.lookahead_network import Normalisation
-from blendctl.export.c_text import array, define, number, weights
+from blendctl.export.c_text import array, comment, define, number, weights
 
 AnyEncoding = Encoding | Normalisation
 
@@ -27,6 +28,7 @@ class CBuilder:
     digests: dict[str, str] = field(default_factory=dict)  # SHA-256 of the weights, by the name of a network
     rings: int = 1  # most lidars of an encoding
     widest: int = 0  # most units of a hidden layer
+    _dense: list[tuple[str, str, Dense]] = field(default_factory=list)
     _networks: dict[str, str] = field(default_factory=dict)  # digest -> function
     _encodings: list[AnyEncoding] = field(default_factory=list)
     _room: list[int] = field(default_factory=list)  # inputs after an encoding's own
@@ -46,11 +48,13 @@ class CBuilder:
         relu = dense.activation == "relu"
         self.flag("BLEND_RELU_LAYERS" if relu else "BLEND_TANH_LAYERS")
         layer, units = ("sparse_layer", "relu_units") if relu else ("layer", "tanh_units")
-        self.tables.append(f"/* {label}: {'-'.join(map(str, dense.sizes))} */\n{weights(f'{name}_weights', dense.flat)}")
+        self.tables.append(
+            f"/* {label}: {'-'.join(map(str, dense.sizes))} */\n{weights(f'{name}_weights', dense.flat)}"
+        )
         self.network_sizes.append(dense.flat.size)
         sizes = dense.sizes.tolist()
         lines, at, source = [], 0, "x"
-        for index, (n, m) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+        for index, (n, m) in enumerate(pairwise(sizes)):
             last = index == len(sizes) - 2
             target = "y" if last else "ab"[index % 2]
             lines.append(f"    {layer}({name}_weights.values + {at}, {n}, {m}, {source}, {target});\n")
@@ -64,10 +68,17 @@ class CBuilder:
         declared = [f"{letter}[{size}]" for letter, size in zip("ab", buffers, strict=True) if size]
         scratch = f"    float {', '.join(declared)};\n" if declared else ""
         self.functions.append(
-            f"/* {label} */\nstatic void {name}(const float *x, float *y)\n{{\n{scratch}{''.join(lines)}}}\n"
+            f"/* {comment(label)} */\nstatic void {name}(const float *x, float *y)\n{{\n{scratch}{''.join(lines)}}}\n"
         )
-        self.multiply_adds[name] = int(sum(n * m for n, m in zip(sizes[:-1], sizes[1:], strict=True)))
+        self.multiply_adds[name] = int(sum(n * m for n, m in pairwise(sizes)))
         return name
+
+    def network_tables(self) -> list[str]:
+        """Return the weights of all networks."""
+        return [
+            f"/* {comment(label)}: {'-'.join(map(str, dense.sizes))} */\n{weights(f'{name}_weights', dense.flat)}"
+            for name, label, dense in self._dense
+        ]
 
     def encoding(self, encoding: AnyEncoding, *, room: int = 0) -> str:
         """Add an encoding with `room` for further inputs; return the name of the function that computes it once."""
@@ -103,7 +114,9 @@ class CBuilder:
         clear = [f"    w->done_{i} = 0;\n" for i, _ in self._numbered()]
         clear += ["    w->foresaw = 0;\n"] if self.flags.get("BOOTSTRAPS") else []
         parts = [
-            "/* Scratch memory of one control step. */\nstruct work {\n" + ("".join(fields) or "    int unused;\n") + "};\n",
+            "/* Scratch memory of one control step. */\nstruct work {\n"
+            + ("".join(fields) or "    int unused;\n")
+            + "};\n",
             "static void start_work(struct work *w)\n{\n" + ("".join(clear) or "    w->unused = 0;\n") + "}\n",
         ]
         return "\n".join(parts + [self._encoder(i, encoding) for i, encoding in self._numbered()])
@@ -136,7 +149,6 @@ class CBuilder:
     def flag_macros(self, names: list[str]) -> str:
         """Return the macros of all flags, 0 where a part is not needed."""
         return define(**{name: self.flags.get(name, 0) for name in names})
-
 
 
 def _same(one: AnyEncoding, other: AnyEncoding) -> bool:

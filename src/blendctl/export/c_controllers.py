@@ -74,7 +74,9 @@ def _reason(controller: Controller) -> str:
     if isinstance(controller, OnnxController):
         return "is an ONNX graph, which is not translated to C"
     if isinstance(controller, PredictController):
-        return "is a model of another library; save it as a controller file first (blendctl.controllers.read_checkpoint)"
+        return (
+            "is a model of another library; save it as a controller file first (blendctl.controllers.read_checkpoint)"
+        )
     if isinstance(controller, FunctionController):
         return "is a Python function without a C form; declare it with @blendctl.export.exportable"
     return f"is Python code, {type(controller).__name__}; give it a C form: blendctl.export.exportable"
@@ -102,9 +104,8 @@ def _classical(builder: CBuilder, arm: int, controller: Any) -> str:
     speed_gain, turn_gain = steering.gains(gentle=isinstance(controller, Stop))
     forward_x, forward_y = layout.robot.forward
     numbers = (speed_gain, turn_gain, forward_x, forward_y)
-    table = (
-        f"static const struct steering steering_{arm} = {{{int(steering.wheels)}, {', '.join(map(number, numbers))}}};\n"
-    )
+    gains = ", ".join(map(number, numbers))
+    table = f"static const struct steering steering_{arm} = {{{int(steering.wheels)}, {gains}}};\n"
     builder.flag("HAS_CLASSICAL")
     if isinstance(controller, Stop):
         builder.late_tables.append(table)
@@ -118,7 +119,11 @@ def _classical(builder: CBuilder, arm: int, controller: Any) -> str:
     bearing = f"        bearing_of(&decoder_{arm}, observation, {turn}, &distance, &angle);\n"
     if isinstance(controller, PurePursuit):
         builder.flag("HAS_PURSUIT")
-        body = start + bearing + f"        drive_towards(&steering_{arm}, observation, angle, R(CRUISING_SPEED), action);\n"
+        body = (
+            start
+            + bearing
+            + f"        drive_towards(&steering_{arm}, observation, angle, R(CRUISING_SPEED), action);\n"
+        )
     elif isinstance(controller, HeadingPID):
         builder.flag("HAS_PID")
         p, i, d = map(number, controller.gains)
@@ -134,9 +139,8 @@ def _classical(builder: CBuilder, arm: int, controller: Any) -> str:
         table += array(f"obstacles_{arm}", starts, kind="int")
         body = (
             f"        potential_field(&decoder_{arm}, &steering_{arm}, observation, {turn}, "
-            f"{number(controller.influence)},\n            {number(controller.strength)}, obstacles_{arm}, {len(starts)}, "
-            "action);\n"
+            f"{number(controller.influence)},\n            {number(controller.strength)}, obstacles_{arm}, "
+            f"{len(starts)}, action);\n"
         )
     builder.late_tables.append(table)
     return body
-

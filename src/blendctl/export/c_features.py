@@ -22,6 +22,9 @@ from blendctl.features.simulated import SimulatedLookAhead
 SIGNATURE = (
     "(struct blend_state *s, struct work *w, const double *observation, const double *action, int arm, double *psi)"
 )
+COMPUTE_PSI = (
+    "static void compute_psi(struct blend_state *s, struct work *w, const double *observation, const int *proposed)"
+)
 UNUSED = "    (void)s;\n    (void)w;\n    (void)observation;\n    (void)action;\n    (void)arm;\n"
 
 
@@ -44,7 +47,7 @@ def write_features(builder: CBuilder, spec: BlendSpec) -> FeatureParts:
     name, _ = writer.feature(spec.feature, spec.bound)
     parts.functions.append(
         "/* The context of every arm that has proposed an action. */\n"
-        "static void compute_psi(struct blend_state *s, struct work *w, const double *observation, const int *proposed)\n"
+        f"{COMPUTE_PSI}\n"
         f"{{\n    int a;\n    for (a = 0; a < ARMS; a++)\n        if (proposed[a])\n"
         f"            {name}(s, w, observation, s->proposals[a], a, s->psi[a]);\n}}\n"
     )
@@ -56,7 +59,7 @@ def write_features(builder: CBuilder, spec: BlendSpec) -> FeatureParts:
             parts.functions.append(
                 "static void teach(struct blend_state *s, const double *observation, const double *action, "
                 "const double *feedback)\n{\n"
-                f"    online_learn(&s->online, observation, action, D({number(clip)}), D({number(discount)}), feedback);\n"
+                f"    online_learn(&s->online, observation, action, {number(clip)}, {number(discount)}, feedback);\n"
                 "}\n"
             )
     return parts
@@ -73,7 +76,9 @@ class _Writer:
         """Write a feature; return the name of its function and its size."""
         if type(declared) is OneHot:
             size = len(self.spec.names)
-            return self._add(f"    int i;\n    for (i = 0; i < {size}; i++)\n        psi[i] = i == arm ? 1.0 : 0.0;\n"), size
+            return self._add(
+                f"    int i;\n    for (i = 0; i < {size}; i++)\n        psi[i] = i == arm ? 1.0 : 0.0;\n"
+            ), size
         if type(declared) is Stack:
             return self._stack(declared, bound)
         if type(declared) is Predictions:
@@ -163,7 +168,7 @@ class _Writer:
             for k, gain in enumerate(gains)
         )
         outputs = "".join(
-            f"            psi[{2 * at + k}] = {'-' if k else ''}limit(D(y[{2 * row + k}]) * {table}[0][{2 * row + k}] + "
+            f"            psi[{2 * at + k}] = {'-' * k}limit(D(y[{2 * row + k}]) * {table}[0][{2 * row + k}] + "
             f"{table}[1][{2 * row + k}], {table}[2][{2 * row + k}], {table}[3][{2 * row + k}])"
             f"{'' if horizon == 1 else f' / D({horizon})'};\n"
             for row, (at, horizon) in enumerate(wanted)
@@ -197,7 +202,9 @@ class _Writer:
             self.builder.problems.append("two online models in one blend cannot be exported; stack one of them only")
         self.parts.online_options, self.parts.online = declared, bound
         size = len(self.spec.objectives)
-        return self._add(f"    online_predict(&s->online, observation, action, D({number(declared.clip)}), psi);\n"), size
+        return self._add(
+            f"    online_predict(&s->online, observation, action, D({number(declared.clip)}), psi);\n"
+        ), size
 
 
 def _declarations_first(body: str) -> str:
@@ -214,7 +221,8 @@ def _reason(declared: Any) -> str:
     if isinstance(declared, SimulatedLookAhead):
         return f"simulated look-ahead needs a simulator at every decision; {way_out}"
     if isinstance(declared, Custom):
-        return f"a custom feature is a Python function without a C form; declare it with @blendctl.export.exportable, or {way_out}"
+        declare = "declare it with blendctl.export.exportable"
+        return f"a custom feature is a Python function without a C form; {declare}, or {way_out}"
     return f"the feature {type(declared).__name__} is Python code without a C form; {way_out}"
 
 
@@ -270,7 +278,7 @@ def _lookahead(builder: CBuilder, spec: BlendSpec, bound: BoundLookAhead) -> Fea
         f"    if (!w->foresaw)\n        foresee({encoded}(w, observation), s->weight, s->position, &w->foresight);\n"
         "    w->foresaw = 1;\n}\n",
         "/* The context of every arm. */\n"
-        "static void compute_psi(struct blend_state *s, struct work *w, const double *observation, const int *proposed)\n"
+        f"{COMPUTE_PSI}\n"
         "{\n    (void)proposed;\n    foresee_at(s, w, observation);\n"
         "    lookahead_psi(&w->foresight, s->weight, s->psi);\n}\n",
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ FLAGS = (
     "BLEND_TANH_LAYERS", "BLEND_RELU_LAYERS", "HAS_ENCODING", "HAS_CLASSICAL", "HAS_BEARING", "HAS_PURSUIT",
     "HAS_FIELD", "HAS_PID", "HAS_ONLINE", "BOOTSTRAPS", "HAS_BUDGET", "TEACHES", "BLEND_NORMALS",
 )  # fmt: skip
-RULE_FLAGS = {
+RULE_FLAGS: dict[type[Any], str] = {
     MaximalLoss: "RULE_MAXIMAL_LOSS",
     ParetoUniform: "RULE_PARETO_UNIFORM",
     Linear: "RULE_LINEAR",
@@ -126,10 +127,9 @@ class CBlend:
         teaches = bool(flags.get("TEACHES"))
         runtime = [_runtime("base.c")]
         if builder.network_sizes:
-            runtime += [weights_prologue(builder.network_sizes), *builder.tables, _runtime("dense.c")]
+            runtime += [weights_prologue(builder.network_sizes), *builder.network_tables(), _runtime("dense.c")]
             runtime += builder.functions
-        else:
-            runtime += builder.tables
+        runtime += builder.tables
         if flags.get("HAS_ENCODING"):
             runtime.append(_runtime("encoding.c"))
         runtime += [_runtime("generator.c"), self._learner_tables(), _runtime("learner.c"), _runtime("rules.c")]
@@ -266,7 +266,9 @@ class CBlend:
         row = spec.learner.state
         base = memory_layout.FEEDBACK
         root = row[base + m :].reshape(d, d + m)
-        tables = array("initial_root", root, kind="double") + array("initial_feedback", row[base : base + m], kind="double")
+        tables = array("initial_root", root, kind="double") + array(
+            "initial_feedback", row[base : base + m], kind="double"
+        )
         tables += f"static const uint64_t initial_rng[4] = {braced_words(spec.learner.rng)};\n"
         lines = [
             f"    s->learner.updates = {int(row[memory_layout.STAGE])};",

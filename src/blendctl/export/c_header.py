@@ -44,7 +44,7 @@ typedef union {
     unsigned char bytes[BLEND_STATE_BYTES];
 } blend_memory;
 
-/* Fail to compile unless arrays have the sizes of an observation and an action: BLEND_CHECK_SIZES(observation, action); */
+/* Fail to compile unless two arrays have the sizes of an observation and an action. */
 #define BLEND_CHECK_SIZES(observation, action) \\
     typedef char blend_sizes_are_right[ \\
         sizeof(observation) == BLEND_OBSERVATION_SIZE * sizeof(double) \\
@@ -134,8 +134,6 @@ def header_text(
     return (
         PROLOGUE.format(arms=arms, objectives=comment(", ".join(spec.objectives)))
         + macros
-        + "\n/* Worst case: bytes of a state, of stack in blend_act (estimate), of constant weights; multiply-adds of the "
-        "networks\n   in one control step. */\n"
-        + limits
-        + INTERFACE
+        + "\n/* Worst case: bytes of a state, of stack in blend_act (estimate), of constant weights; multiply-adds of\n"
+        "   the networks in one control step. */\n" + limits + INTERFACE
     )

@@ -78,8 +78,9 @@ def weights_prologue(sizes: Iterable[int]) -> str:
 def define(**values: float | int | bool | str) -> str:
     """Return macros; numbers are written so that they keep their bits.
 
-    >>> define(HOLD=5, NOISE=0.1)
-    '#define HOLD 5\\n#define NOISE 0.1\\n'
+    >>> print(define(HOLD=5, NOISE=0.1), end="")
+    #define HOLD 5
+    #define NOISE 0.1
     """
     return "".join(f"#define {name} {_constant(value)}\n" for name, value in values.items())
 

@@ -20,9 +20,7 @@ class CSource:
     action_size: int | None = None
 
 
-def exportable(
-    body: str, *, observation_size: int | None = None, action_size: int | None = None
-) -> Callable[[F], F]:
+def exportable(body: str, *, observation_size: int | None = None, action_size: int | None = None) -> Callable[[F], F]:
     """Attach the C form to a function: a controller, or the function of `features.Custom`.
 
     body: C99 statements without side effects. A controller reads `observation` (const double *) and writes `action`

@@ -20,6 +20,14 @@ def check_format(kind: str) -> str:
     return kind
 
 
+def check_exportable(spec: BlendSpec, *, kind: str) -> None:
+    """Raise InputError with every part of a blend that cannot be exported."""
+    if kind == "c":
+        from blendctl.export.c_file import CBlend
+
+        CBlend(spec, float32=False)
+
+
 def check_directory(directory: str | Path, *, replace: bool) -> Path:
     """Return the output directory; raise InputError if it holds files that must not be replaced."""
     folder = Path(directory)
