@@ -48,9 +48,7 @@ class CBuilder:
         relu = dense.activation == "relu"
         self.flag("BLEND_RELU_LAYERS" if relu else "BLEND_TANH_LAYERS")
         layer, units = ("sparse_layer", "relu_units") if relu else ("layer", "tanh_units")
-        self.tables.append(
-            f"/* {label}: {'-'.join(map(str, dense.sizes))} */\n{weights(f'{name}_weights', dense.flat)}"
-        )
+        self._dense.append((name, label, dense))
         self.network_sizes.append(dense.flat.size)
         sizes = dense.sizes.tolist()
         lines, at, source = [], 0, "x"

@@ -125,11 +125,10 @@ class CBlend:
         """Return blend.c, which carries the digest of the contract."""
         builder, spec, flags = self.builder, self.spec, self.builder.flags
         teaches = bool(flags.get("TEACHES"))
-        runtime = [_runtime("base.c")]
+        runtime = [_runtime("base.c"), *builder.tables]
         if builder.network_sizes:
             runtime += [weights_prologue(builder.network_sizes), *builder.network_tables(), _runtime("dense.c")]
             runtime += builder.functions
-        runtime += builder.tables
         if flags.get("HAS_ENCODING"):
             runtime.append(_runtime("encoding.c"))
         runtime += [_runtime("generator.c"), self._learner_tables(), _runtime("learner.c"), _runtime("rules.c")]
