@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from blendctl import envs, pareto
     from blendctl.bandit import BanditBatch, BlendingBandit, Decision, DecisionBatch
     from blendctl.blender import BlendEnv, Blender, BlenderBatch, Record, run
+    from blendctl.experiments.compare_table import compare
     from blendctl.fitting import fit
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "fit",
     "Record",
     "BlendEnv",
+    "compare",
     "BlendingBandit",
     "BanditBatch",
     "Decision",
@@ -39,6 +41,7 @@ __all__ = [
 _HOMES = {
     "blendctl.blender": ("Blender", "BlenderBatch", "run", "Record", "BlendEnv"),
     "blendctl.fitting": ("fit",),
+    "blendctl.experiments.compare_table": ("compare",),
     "blendctl.bandit": ("BlendingBandit", "BanditBatch", "Decision", "DecisionBatch"),
 }
 

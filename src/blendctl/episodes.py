@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from blendctl import pareto
 from blendctl.blender.counterfactual import correct_choices
 from blendctl.controllers import Controller
-from blendctl.envs import VectorWorld
 from blendctl.rollout import Rng, StepBatch, rollout
 from blendctl.switches.base import FloatArray, RolloutContext, Switch, switch_seed
 
@@ -135,7 +134,7 @@ class EpisodeSums:
 
 
 def run_episodes(
-    worlds: VectorWorld,
+    worlds: Any,
     controllers: Sequence[Controller],
     *,
     make: Callable[[RolloutContext], Switch],

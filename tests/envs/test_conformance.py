@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from blendctl.envs import NAMES
-from blendctl.envs.conformance import compare
+from blendctl.envs.conformance import compare_recording
 from blendctl.envs.recordings import find_recordings, load_recording
 from blendctl.errors import FileFormatError, InputError
 
@@ -21,7 +21,7 @@ def changed(recording, **arrays):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_sample_of_every_world_conforms(name):
-    report = compare(load_recording(SAMPLE / f"Safety{name}-v0.npz"))
+    report = compare_recording(load_recording(SAMPLE / f"Safety{name}-v0.npz"))
     assert report.failures() == []
     assert report.strict.steps >= 7
     assert report.loose.steps >= 1
@@ -30,14 +30,14 @@ def test_the_sample_of_every_world_conforms(name):
 @pytest.mark.skipif(not FULL.is_dir(), reason="the full recordings are not here")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_recorded_step_conforms(name):
-    report = compare(load_recording(FULL / f"Safety{name}-v0.npz"))
+    report = compare_recording(load_recording(FULL / f"Safety{name}-v0.npz"))
     assert report.failures() == []
     assert report.logic.steps == 600
 
 
 def test_logic_is_exact_where_single_precision_storage_allows():
     for path in find_recordings(SAMPLE):
-        logic = compare(load_recording(path)).logic
+        logic = compare_recording(load_recording(path)).logic
         assert logic.lidar_max <= 1e-7
         assert logic.reward_max <= 2e-15
         assert (logic.cost_mismatch, logic.goal_mismatch) == (0, 0)
@@ -49,7 +49,7 @@ def test_the_car_begins_an_episode_as_the_reference_does(name):
     assert (recording["row_ep_step"][recording.before] == 0).any()
     demanding = changed(recording, row_ep_step=recording["row_ep_step"] + 1)  # counts first steps as strict
     assert demanding.strict.sum() > recording.strict.sum()
-    assert compare(demanding).strict.qpos_max < 1e-6
+    assert compare_recording(demanding).strict.qpos_max < 1e-6
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_the_car_begins_an_episode_as_the_reference_does(name):
 )
 def test_a_world_that_differs_is_found_out(array, change, complaint):
     recording = load_recording(SAMPLE / "SafetyPointButton1-v0.npz")
-    report = compare(changed(recording, **{array: change(recording[array])}))
+    report = compare_recording(changed(recording, **{array: change(recording[array])}))
     assert any(failure.startswith(complaint) for failure in report.failures())
 
 

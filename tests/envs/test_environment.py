@@ -62,8 +62,8 @@ def test_worlds_and_ids_of_gymnasium_are_known_by_name():
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("Pendulm-v1", {}, "did you mean Pendulum-v1"),
-        ("PointGoal7", {}, "did you mean PointGoal"),
+        ("Pendulm-v1", {}, 'did you mean "Pendulum-v1"'),
+        ("PointGoal7", {}, 'did you mean "PointGoal'),
         ("PointGoal1", {"arguments": {"size": 3}}, "takes no arguments, actually: size"),
         ("Pendulum-v1", {"episode_steps": 0}, "episode_steps must be"),
         ("{file}:number", {}, "a function that returns an environment, actually: 3"),

@@ -5,22 +5,24 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from blendctl.cli import shared_options as shared
+from blendctl.cli.environment_argument import EITHER, environment_argument
 from blendctl.cli.invocation import typed_command
 from blendctl.cli.multi_option import MultiValueCommand
 from blendctl.cli.output import make_table, mean_cells, optional, table_console, write_json
 from blendctl.cli.unit_runs import say_how_to_resume, unit_progress, warn_changed_versions, warn_damaged_units
-from blendctl.cli.world_argument import world_argument
 from blendctl.errors import BlendctlError, InputError, StateError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from blendctl.envs.environment import EnvironmentSpec
     from blendctl.experiments.compare import Comparison
     from blendctl.experiments.engines import FinishedUnit
     from blendctl.experiments.store import Store
@@ -45,7 +47,7 @@ def _list_methods(ctx: click.Context, param: click.Parameter, value: bool) -> No
     epilog="Example: blendctl compare PointGoal1 --methods paper random simplex ceiling --out out/compare.  "
     "All methods with their parameters: blendctl compare --list",
 )
-@world_argument
+@partial(environment_argument, flags=EITHER)
 @click.option("--methods", multiple=True, metavar="NAME...", help="Methods to compare.  [all; see --list]")
 @shared.controllers_option(
     "Two controllers or more, performant first and safe last: zoo names, files, addresses.  [the paper's pair]",
@@ -57,7 +59,10 @@ def _list_methods(ctx: click.Context, param: click.Parameter, value: bool) -> No
 )  # fmt: skip
 @shared.number_option("--episodes", "Episodes per method.", default=30)
 @shared.seed_option(1_000_000, per_episode=True)
-@shared.number_option("--steps", "Maximum steps per episode.  [the world's limit]")
+@click.option(
+    "--blend", metavar="DIR", type=click.Path(path_type=Path, exists=True, file_okay=False), default=None,
+    help="Also judge the saved blend in DIR, as `blend --out` or `fit --out` wrote it.",
+)  # fmt: skip
 @click.option(
     "--set", "assignments", multiple=True, metavar="METHOD.NAME=VALUE",
     help="Value of a parameter; several values, separated by commas, are swept: ceiling.horizon=30,60",
@@ -75,10 +80,11 @@ def _list_methods(ctx: click.Context, param: click.Parameter, value: bool) -> No
 @shared.json_option("the scores")
 @shared.trust_code_option
 def compare(
-    world: str,
+    environment: EnvironmentSpec,
     methods: tuple[str, ...],
     controllers: tuple[str, ...],
     assignments: tuple[str, ...],
+    blend: Path | None,
     out: Path,
     engine: str,
     workers: int | None,
@@ -86,14 +92,15 @@ def compare(
     json_file: Path | None,
     **options: Any,
 ) -> None:
-    """Compare methods that switch between controllers in WORLD, on the same episodes.
+    """Compare methods that switch between controllers in ENV, on the same episodes.
+
+    ENV is a world such as PointGoal1, a Gymnasium id such as HalfCheetah-v5, MODULE:ID, or FILE.py:FUNCTION.
 
     Each method has a corner score: 0 is random mixing of the first (performant) and the last (safe) controller, 1 is
     the return of the performant one at the cost of the safe one.
     """
     from blendctl.experiments.compare import Comparison
     from blendctl.experiments.engines import make_engine
-    from blendctl.experiments.protocol import controllers_of
     from blendctl.experiments.standings import mark_shown, standings
     from blendctl.experiments.store import Store
     from blendctl.switches.methods import METHODS, find_method
@@ -102,8 +109,15 @@ def compare(
     make_engine(engine, workers=workers, address=address)
     for name in methods:
         find_method(name)
-    world_name, names = controllers_of(world, controllers)
-    plan = Comparison(world_name, names, methods or tuple(METHODS), values=_parse_values(assignments), **options)
+    place, names = _place_and_controllers(environment, controllers, blend)
+    plan = Comparison(
+        controllers=names,
+        methods=methods or tuple(METHODS),
+        values=_parse_values(assignments),
+        blend=None if blend is None else str(blend),
+        **place,
+        **options,
+    )
     plan = _without_unsupported(plan, requested=methods)
     command = typed_command()
     store = Store(out, "compare", identity=plan.identity, command=command)
@@ -129,27 +143,78 @@ def compare(
     if scores["corner"]["reason"] is not None:
         click.echo(scores["corner"]["reason"], err=True)
     console.print(f"wrote compare.parquet, .json, .png, .svg and .pdf in {out}", markup=False, soft_wrap=True)
+    console.print(f"page:  blendctl report {out}", markup=False, soft_wrap=True)
     write_json(json_file, scores)
     if failure is not None:
         raise failure
 
 
 def _without_unsupported(plan: Comparison, *, requested: tuple[str, ...]) -> Comparison:
-    """Drop the methods that the controllers do not support; raise if one was requested by name."""
+    """Drop the methods that the controllers or the environment do not support; raise if one was requested by name."""
     from blendctl.controllers import open_controller
+    from blendctl.switches.base import open_worlds
     from blendctl.switches.requirements import missing_requirement
 
-    pair = [open_controller(spec, world=plan.world) for spec in plan.controllers]
+    world = plan.world if plan.environment is None else None
+    pair = [open_controller(spec, world=world) for spec in plan.controllers]
+    with closing(open_worlds(plan.environment or plan.world, 1)) as worlds:
+        capable = worlds
     supported = []
     for name, method in plan.table_of_methods().items():
-        requirement = missing_requirement(method, pair, lookahead=plan.lookahead)
+        requirement = missing_requirement(method, pair, lookahead=plan.lookahead, worlds=capable)
         if requirement is None:
             supported.append(name)
         elif name in requested or name in plan.values:
             raise InputError(f"the method {name} needs {requirement}; leave it out, or use other controllers")
         else:
             click.echo(f"left out: {name}, which needs {requirement}", err=True)
-    return replace(plan, methods=tuple(supported))
+    return replace(plan, methods=tuple(supported), judge_every=plan.judge_every if hasattr(capable, "peek") else 0)
+
+
+def _place_and_controllers(
+    environment: EnvironmentSpec, controllers: tuple[str, ...], blend: Path | None
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the arguments of `Comparison` that name the environment, and the controllers; check that they fit."""
+    from blendctl.blender.blend_dir import read_blend_dir
+    from blendctl.controllers.resolve import needs_naming
+    from blendctl.envs.environment import expect_cost
+    from blendctl.experiments.protocol import controllers_of
+
+    if blend is not None and not controllers:
+        controllers = read_blend_dir(blend).specs
+        if any(map(needs_naming, controllers)):
+            raise InputError(
+                f"{blend} has controllers that run code or are remote; name them again: --controllers "
+                f"{' '.join(controllers)}"
+            )
+    if environment.is_plain_world:
+        name, names = controllers_of(environment.name, controllers)
+        return {"world": name, "steps": environment.episode_steps}, names
+    if len(controllers) < 2:
+        raise InputError("name two controllers or more, performant first and safe last: --controllers PERFORMANT SAFE")
+    with closing(environment.make()) as env:
+        expect_cost(env)
+        expect_actions(controllers, env)
+    return {"world": environment.name, "environment": environment}, controllers
+
+
+def expect_actions(controllers: tuple[str, ...], env: Any) -> None:
+    """Raise InputError if a controller's first action does not belong to an environment's actions."""
+    import numpy as np
+
+    from blendctl.controllers import open_controller
+    from blendctl.envs.copies import as_env_action
+
+    observation, _ = env.reset(seed=0)
+    for spec in controllers:
+        try:
+            action: Any = open_controller(spec).act(observation, np.random.default_rng(0))
+            as_env_action(env.action_space, action)
+        except (ValueError, TypeError, IndexError, AttributeError, KeyError) as error:
+            raise InputError(
+                f'controller "{spec}" does not fit {env.action_space} at the first observation: '
+                f"{type(error).__name__}: {error}"
+            ) from error
 
 
 def _parse_values(assignments: tuple[str, ...]) -> dict[str, dict[str, str]]:
@@ -208,10 +273,10 @@ def _table(scores: dict[str, Any]) -> Table:
         table.add_row(
             name + ("" if row["choice"] == "fixed" else "*"),
             *mean_cells(row),
-            f"{100 * row['share_mean']:.0f}%",
+            optional(row["share_mean"], ".0%"),
             optional(row["correct_ratio"], ".1%"),
             optional(row["corner_score"], "+.2f"),
             "" if interval is None else f"{interval[0]:+.2f} {interval[1]:+.2f}",
-            style="bold" if name in ("paper", "ceiling") else None,
+            style="bold" if name in ("paper", "ceiling", "blend") else None,
         )
     return table

@@ -28,7 +28,7 @@ def conformance(folder: Path, json_file: Path | None) -> None:
     versions of MuJoCo compute differently. The exit code is 1 if a world exceeds its limits.
     """
     from blendctl.envs import world_id
-    from blendctl.envs.conformance import compare
+    from blendctl.envs.conformance import compare_recording
     from blendctl.envs.recordings import find_recordings, load_recording
 
     paths = find_recordings(folder)
@@ -37,7 +37,7 @@ def conformance(folder: Path, json_file: Path | None) -> None:
         task = progress.add_task("compiling", total=len(paths))
         for path in paths:
             progress.update(task, description=path.stem)
-            reports.append(compare(load_recording(path)))
+            reports.append(compare_recording(load_recording(path)))
             progress.advance(task)
     table_console(json_file).print(_table(reports))
     write_json(json_file, {"worlds": {world_id(report.name): report.as_json() for report in reports}})

@@ -13,11 +13,14 @@ from blendctl.cli.shared_options import number_option
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-FORMS = "a world such as PointGoal1, a Gymnasium id such as HalfCheetah-v5, MODULE:ID, or FILE.py:FUNCTION"
+EITHER = ("--episode-steps", "--steps")  # of commands in which `--steps` means nothing else
 
 
-def environment_options(function: F) -> F:
-    """Add `--env-arg`, `--cost` and `--episode-steps`; the command receives `environment`, made of them and `world`."""
+def environment_options(function: F, *, flags: tuple[str, ...] = ("--episode-steps",), steps: int | None = None) -> F:
+    """Add `--env-arg`, `--cost` and `--episode-steps`; the command receives `environment`, made of them and `world`.
+
+    flags: names of the limit of an episode, whose default is `steps`.
+    """
 
     @functools.wraps(function)
     def command(
@@ -35,7 +38,8 @@ def environment_options(function: F) -> F:
             environment = EnvironmentSpec(world, parse_arguments(env_arg), cost=cost, episode_steps=episode_steps)
         return function(*args, environment=environment, **options)
 
-    made: Any = number_option("--episode-steps", "Limit of an episode in control steps.  [the environment's]")(command)
+    default = "" if steps else "  [the environment's]"
+    made: Any = number_option(flags, f"Limit of an episode in control steps.{default}", default=steps)(command)
     made = click.option(
         "--cost", metavar="KEY|FILE.py:FUNCTION",
         help="Cost of a step: an entry of info, or a function of (observation, action, info).  [info[\"cost\"]]",
@@ -45,6 +49,6 @@ def environment_options(function: F) -> F:
     )(made)
 
 
-def environment_argument(function: F) -> F:
-    """Add the argument ENV and its options."""
-    return click.argument("world", metavar="ENV", shell_complete=worlds)(environment_options(function))
+def environment_argument(function: F, **options: Any) -> F:
+    """Add the argument ENV and its options, see `environment_options`."""
+    return click.argument("world", metavar="ENV", shell_complete=worlds)(environment_options(function, **options))

@@ -40,9 +40,10 @@ def controllers_option(help_text: str, *, metavar: str = "PERFORMANT SAFE") -> D
     )
 
 
-def number_option(flag: str, help_text: str, *, default: int | None = None) -> Decorator:
-    """Add an option that takes an integer of at least 1."""
-    return click.option(flag, type=click.IntRange(1), default=default, help=help_text)
+def number_option(flag: str | tuple[str, ...], help_text: str, *, default: int | None = None) -> Decorator:
+    """Add an option that takes an integer of at least 1; of several names the first one counts."""
+    names = (flag,) if isinstance(flag, str) else (*flag, flag[0].strip("-").replace("-", "_"))
+    return click.option(*names, type=click.IntRange(1), default=default, help=help_text)
 
 
 def seed_option(default: int = 0, *, per_episode: bool = False) -> Decorator:

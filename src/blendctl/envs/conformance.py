@@ -23,7 +23,7 @@ from blendctl.envs.world_state import RUNNING, WorldState, check_world
 from blendctl.errors import FileFormatError
 from blendctl.file_reading import reading
 
-__all__ = ["Logic", "Physics", "Report", "compare", "TOLERANCE"]
+__all__ = ["Logic", "Physics", "Report", "compare_recording", "TOLERANCE"]
 
 BoolArray = NDArray[np.bool_]
 
@@ -105,7 +105,7 @@ class Report:
         return {key: value for key, value in asdict(self).items() if key != "name"}
 
 
-def compare(recording: Recording) -> Report:
+def compare_recording(recording: Recording) -> Report:
     """Compare one world with its recording."""
     batch = WorldBatch(find_task(recording.name), recording.steps)
     try:

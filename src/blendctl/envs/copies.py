@@ -20,7 +20,7 @@ from gymnasium.spaces import Discrete, Space
 from gymnasium.utils import EzPickle
 from gymnasium.utils.env_checker import data_equivalence
 
-from blendctl.errors import InputError
+from blendctl.errors import BlendctlError, InputError
 from blendctl.user_errors import describe_error
 
 CostFunction = Callable[[Any, Any, dict[str, Any]], float]  # (observation, action, info) -> cost
@@ -170,6 +170,8 @@ def find_copier(env: Any, *, cost: CostFunction | None = None, steps: int = 20, 
         copier = EnvironmentCopier(shared=shared)
         try:
             found = _compare(copier, env, cost, steps, seed)
+        except BlendctlError:
+            raise
         except Exception as error:  # the user's environment may raise anything
             found = CopyCheck(None, f"the environment cannot be copied ({describe_error(error)})")
         if found.copier is not None:

@@ -134,6 +134,23 @@ class EnvironmentSpec:
         }
 
 
+def expect_cost(env: gymnasium.Env[Any, Any]) -> None:
+    """Raise InputError if an environment does not report a cost in its first steps."""
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    for _ in range(3):
+        _, _, terminated, truncated, info = env.step(env.action_space.sample())
+        if "cost" not in info:
+            known = [str(name) for name in info]
+            hint = did_you_mean("cost", known) if known else "it has no entries"
+            raise InputError(
+                f'the environment has no info["cost"] ({hint}); choose the cost: --cost KEY or --cost FILE.py:FUNCTION '
+                "of (observation, action, info), in Python cost="
+            )
+        if terminated or truncated:
+            return
+
+
 class ChosenCost(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Put the cost that the user chose into `info["cost"]`: an entry of `info`, or a function of the step."""
 
@@ -254,8 +271,8 @@ def _in_gymnasium(name: str) -> bool:
 
 def _nearest(name: str) -> str:
     known = [*NAMES, *gymnasium.registry]
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    words = f"did you mean {' or '.join(near)}? " if near else ""
+    near = difflib.get_close_matches(world_name(name), known, n=1, cutoff=0.5)
+    words = f'did you mean "{near[0]}"? ' if near else ""
     return f"{words}allowed: a world ({', '.join(NAMES[:3])}, ...), a Gymnasium id, MODULE:ID or FILE.py:FUNCTION"
 
 

@@ -14,15 +14,17 @@ from blendctl.controllers.lookahead_file import LOOKAHEAD_FILE
 from blendctl.envs import find_task
 from blendctl.envs.batch import LARGEST_SEED
 from blendctl.envs.catalog import world_name
+from blendctl.envs.environment import EnvironmentSpec
 from blendctl.episodes import COLUMNS as EPISODE_COLUMNS
 from blendctl.episodes import episode_columns
 from blendctl.errors import InputError
-from blendctl.experiments.comparison_units import EPISODES, TRAIN
+from blendctl.experiments.comparison_units import BLEND_EPISODES, EPISODES, TRAIN, describe_blend
 from blendctl.experiments.engines import FinishedUnit
-from blendctl.experiments.units import Unit, file_digests
+from blendctl.experiments.units import Unit, environment_digests, file_digests
 from blendctl.switches.methods import METHODS, Method, find_method, with_values
 
 ALONE = ("performant", "safe")  # the methods that define the corner: they always run
+BLEND = "blend"  # the method of a saved blend
 TRAINING_SEEDS = 2**31  # distance of the seeds of offline training from those of the comparison
 ROOM = 2**20  # seeds of a training
 
@@ -35,6 +37,15 @@ COLUMNS = pa.schema(
         *EPISODE_COLUMNS.items(),
     ]
 )
+
+
+def saved_blend(source: object) -> Method:
+    """Return the method that is a saved blend; it has episodes of its own and makes no switch."""
+
+    def make(*_: Any) -> Any:
+        raise NotImplementedError("a saved blend drives one environment at a time")
+
+    return Method(BLEND, f"the saved blend {source}", make)
 
 
 @dataclass(frozen=True)
@@ -53,6 +64,8 @@ class Comparison:
 
     controllers: performant first, safe last: these define the corner score. values: other values of the methods'
     parameters, {"ceiling": {"samples": "5"}}.
+    environment: another environment than a world of blendctl; `world` is then its name. blend: directory of a saved
+    blend, one more method; every episode starts with it as it was saved.
     Blocks of episodes run in lock-step; in a block, the worlds of a bandit teach one learner.
     """
 
@@ -66,12 +79,17 @@ class Comparison:
     judge_every: int = 10  # control steps between two evaluated choices; 0: none is
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     lookahead: str | None = None  # file or run directory of look-ahead networks; None: those that ship
+    environment: EnvironmentSpec | None = None
+    blend: str | None = None
 
     def __post_init__(self) -> None:
-        find_task(self.world)
-        object.__setattr__(self, "world", world_name(self.world))
-        asked = [find_method(name).name for name in self.methods]
-        object.__setattr__(self, "methods", tuple(dict.fromkeys((*ALONE, *asked))))
+        if self.environment is None:
+            find_task(self.world)
+            object.__setattr__(self, "world", world_name(self.world))
+        asked = [find_method(name).name for name in self.methods if name != BLEND]
+        between = [f"controller-{number}" for number in range(2, len(self.controllers))]
+        saved = [] if self.blend is None else [BLEND]
+        object.__setattr__(self, "methods", tuple(dict.fromkeys((*ALONE, *between, *saved, *asked))))
         for name, least in (("episodes", 1), ("block", 1), ("judge_every", 0), ("seed", 0)):
             if getattr(self, name) < least:
                 raise InputError(f"{name} must be a whole number >= {least}, actually: {getattr(self, name)}")
@@ -94,22 +112,37 @@ class Comparison:
     @property
     def identity(self) -> dict[str, Any]:
         """What must not change in a directory of results; methods and episodes may be added."""
-        return {
-            "world": self.world,
-            "controllers": list(self.controllers),
-            "digests": file_digests(self.world, self.controllers),
-            "seed": self.seed,
-            "steps": self.steps,
-        } | ({} if self.lookahead is None else {"lookahead": file_digests(self.world, [self.lookahead])})
+        return (
+            {
+                "world": self.world,
+                "controllers": list(self.controllers),
+                "digests": self._digests(),
+                "seed": self.seed,
+                "steps": self.steps,
+            }
+            | ({} if self.environment is None else {"environment": self.environment.to_dict()})
+            | ({} if self.lookahead is None else {"lookahead": file_digests(self.world, [self.lookahead])})
+        )
+
+    def _digests(self) -> list[str]:
+        if self.environment is None:
+            return file_digests(self.world, self.controllers)
+        return file_digests("", self.controllers) + environment_digests(self.environment)
 
     def table_of_methods(self) -> dict[str, Method]:
         """Return the methods by name, with their parameters as set."""
-        return {name: with_values(METHODS[name], self.values.get(name, {})) for name in self.methods}
+        return {
+            name: saved_blend(self.blend)
+            if name == BLEND
+            else with_values(find_method(name), self.values.get(name, {}))
+            for name in self.methods
+        }
 
     def units(self) -> list[ComparisonUnit]:
         """Cut the comparison into units: those that define the score, trainings, then the longest first."""
-        common = {"world": self.world, "controllers": list(self.controllers), "steps": self.steps}
+        common: dict[str, Any] = {"world": self.world, "controllers": list(self.controllers), "steps": self.steps}
         common |= {} if self.lookahead is None else {"lookahead": self.lookahead}
+        common |= {} if self.environment is None else {"environment": self.environment.to_dict()}
         training_seed = (self.seed + TRAINING_SEEDS) % (LARGEST_SEED - ROOM)
         ranked: list[tuple[int, ComparisonUnit]] = []
         for method in self.table_of_methods().values():
@@ -129,6 +162,9 @@ class Comparison:
                         "judge_every": self.judge_every,
                     }
                     unit = Unit(EPISODES, parameters, after=after)
+                    if method.name == BLEND:
+                        seeds = {"seed": self.seed + first, "count": count}
+                        unit = Unit(BLEND_EPISODES, common | seeds | describe_blend(str(self.blend)))
                     ranked.append((rank, ComparisonUnit(unit, method.name, number, count)))
         return [entry for _, entry in sorted(ranked, key=lambda pair: pair[0])]
 

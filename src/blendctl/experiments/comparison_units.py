@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
+import gymnasium
+import pyarrow as pa
+
+from blendctl.blender import Blender, run
+from blendctl.blender.blend_dir import read_blend_dir
 from blendctl.controllers import Controller, open_controller
-from blendctl.envs import find_task
+from blendctl.envs.environment import EnvironmentSpec
 from blendctl.episodes import run_episodes
+from blendctl.experiments.certify_units import blender_maker
 from blendctl.experiments.units import Result, unit_kind
 from blendctl.switches.base import open_worlds
 from blendctl.switches.log_collection import log_drives
@@ -19,6 +26,7 @@ from blendctl.switches.offline import fit
 
 EPISODES = f"{__name__}:episodes"
 TRAIN = f"{__name__}:train"
+BLEND_EPISODES = f"{__name__}:blend_episodes"
 
 
 @unit_kind(version=2)
@@ -28,7 +36,7 @@ def episodes(parameters: Mapping[str, Any], before: Result | None) -> Result:
     method = find_method(p["method"])
     learned = {} if before is None else before.values
     started = time.perf_counter()
-    with closing(open_worlds(p["world"], p["count"], steps=p["steps"])) as worlds:
+    with closing(open_worlds(_place(p), p["count"], steps=p["steps"])) as worlds:
         sums = run_episodes(
             worlds,
             _controllers(p),
@@ -45,10 +53,14 @@ def train(parameters: Mapping[str, Any], before: Result | None) -> Result:
     p, setting = parameters, parameters["setting"]
     controllers = _controllers(p)
     started = time.perf_counter()
-    steps = p["steps"] or find_task(p["world"]).max_episode_steps
-    with closing(open_worlds(p["world"], setting["episodes"], steps=steps)) as worlds:
+    with closing(open_worlds(_place(p), setting["episodes"], steps=p["steps"])) as worlds:
         log = log_drives(
-            worlds, controllers, seed=p["seed"], every=setting["every"], discount=setting["discount"], steps=steps
+            worlds,
+            controllers,
+            seed=p["seed"],
+            every=setting["every"],
+            discount=setting["discount"],
+            steps=worlds.max_episode_steps,
         )
     model = fit(
         log, arms=len(controllers), every=setting["every"], cost_weight=setting["cost_weight"], ridge=setting["ridge"]
@@ -56,5 +68,46 @@ def train(parameters: Mapping[str, Any], before: Result | None) -> Result:
     return Result(model.to_dict(), timing={"seconds": time.perf_counter() - started})
 
 
+@unit_kind(version=1)
+def blend_episodes(parameters: Mapping[str, Any], before: Result | None) -> Result:
+    """Run `count` episodes from `seed` on with a saved blend; every episode starts with it as it was saved."""
+    p = parameters
+    place = _place(p)
+    spec = place if isinstance(place, EnvironmentSpec) else EnvironmentSpec(place, episode_steps=p["steps"])
+    make = blender_maker({"blend": p["blend"], "controllers": p["controllers"], "changes": {}})
+    started = time.perf_counter()
+    with closing(spec.make()) as env:
+        rows = [drive_episode(env, make(seed), seed=seed) for seed in range(p["seed"], p["seed"] + p["count"])]
+    return Result({}, pa.Table.from_pylist(rows), {"seconds": time.perf_counter() - started})
+
+
+def describe_blend(directory: str) -> dict[str, Any]:
+    """Return the parameters of a unit that name a saved blend, with a digest of its files."""
+    blend = read_blend_dir(directory)
+    files = [blend.file.read_bytes(), (blend.path / "run.json").read_bytes()]
+    return {"blend": str(blend.path.resolve()), "digest": hashlib.sha256(b"".join(files)).hexdigest()}
+
+
+def drive_episode(env: gymnasium.Env[Any, Any], blender: Blender, *, seed: int) -> dict[str, Any]:
+    """Drive one episode with a blender and close it; return the sums of its row."""
+    row: dict[str, Any] = {"return": 0.0, "cost": 0.0, "length": 0, "driven_0": 0.0, "switches": 0}
+    last: int | None = None
+    with blender:
+        for record in run(env, blender, episodes=1, seed=seed):
+            row["return"] += record.reward
+            row["cost"] += record.cost or 0.0
+            row["length"] += record.steps
+            row["driven_0"] += float(record.steps * (record.arm == 0))
+            row["switches"] += last is not None and record.arm != last
+            last = record.arm
+    return row
+
+
+def _place(parameters: Mapping[str, Any]) -> str | EnvironmentSpec:
+    environment = parameters.get("environment")
+    return str(parameters["world"]) if environment is None else EnvironmentSpec(**environment)
+
+
 def _controllers(parameters: Mapping[str, Any]) -> list[Controller]:
-    return [open_controller(spec, world=parameters["world"]) for spec in parameters["controllers"]]
+    world = parameters["world"] if "environment" not in parameters else None
+    return [open_controller(spec, world=world) for spec in parameters["controllers"]]

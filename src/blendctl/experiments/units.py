@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import gymnasium
 import pyarrow as pa
 
 from blendctl.envs.catalog import find_task, open_task
+from blendctl.envs.environment import EnvironmentSpec
 from blendctl.errors import FileFormatError, InputError
 from blendctl.user_code import is_python
 
@@ -73,8 +75,7 @@ class Unit:
 
     def __post_init__(self) -> None:
         if not self.digests:
-            world, controllers = self.parameters.get("world", ""), self.parameters.get("controllers", ())
-            object.__setattr__(self, "digests", tuple(file_digests(str(world), controllers)))
+            object.__setattr__(self, "digests", tuple(_parameter_digests(self.parameters)))
         after = None if self.after is None else self.after.key
         content = [self.kind, _function(self.kind).unit_version, dict(self.parameters), list(self.digests), after]
         object.__setattr__(self, "key", hashlib.sha256(_canonical(content)).hexdigest()[:32])
@@ -86,6 +87,10 @@ class Unit:
             parameters["controllers"] = [_absolute_path(str(spec)) for spec in parameters["controllers"]]
         if is_python(str(parameters.get("world", ""))):
             parameters["world"] = _absolute_path(parameters["world"])
+        if isinstance(parameters.get("environment"), Mapping):
+            named = {key: value for key, value in parameters["environment"].items() if key in ("name", "cost")}
+            paths = {key: _absolute_path(value) for key, value in named.items() if value and is_python(value)}
+            parameters["environment"] = dict(parameters["environment"]) | paths
         content = {"kind": self.kind, "parameters": parameters, "digests": self.digests}
         return _canonical(content | {"version": _function(self.kind).unit_version})
 
@@ -101,9 +106,9 @@ def run_unit(unit_json: bytes, before: Result | None) -> Result:
         )
     parameters = unit["parameters"]
     world, controllers = str(parameters.get("world", "")), parameters.get("controllers", ())
-    if is_python(world):
+    if is_python(world) and not isinstance(parameters.get("environment"), Mapping):
         open_task(world)
-    if file_digests(world, controllers) != unit["digests"]:
+    if _parameter_digests(parameters) != unit["digests"]:
         files = ", ".join(map(str, [*controllers, world]))
         raise InputError(
             f"one of {files} is another file here than where the experiment was started; every machine must see the "
@@ -123,6 +128,23 @@ def _function(kind: str) -> Any:
     if not hasattr(function, "unit_version"):
         raise InputError(f'"{kind}" is not declared with @unit_kind(version=...)')
     return function
+
+
+def _parameter_digests(parameters: Mapping[str, Any]) -> list[str]:
+    """Digest the files that the parameters of a unit name."""
+    controllers, environment = parameters.get("controllers", ()), parameters.get("environment")
+    if isinstance(environment, Mapping):
+        return file_digests("", controllers) + environment_digests(EnvironmentSpec(**environment))
+    return file_digests(str(parameters.get("world", "")), controllers)
+
+
+def environment_digests(spec: EnvironmentSpec) -> list[str]:
+    """Digest the files of an environment and its cost; of an id of Gymnasium, how it is registered."""
+    named = [one for one in (spec.name, spec.cost or "") if is_python(one) and one not in gymnasium.registry]
+    digests = [_controller_digest(one) for one in named]
+    if spec.name in gymnasium.registry:
+        digests.append(hashlib.sha256(repr(gymnasium.spec(spec.name)).encode()).hexdigest())
+    return digests
 
 
 def file_digests(world: str, controllers: Iterable[str]) -> list[str]:

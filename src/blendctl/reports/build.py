@@ -7,16 +7,17 @@ from pathlib import Path
 from blendctl.file_reading import reading
 from blendctl.reports.blend_page import BLEND_PAGE
 from blendctl.reports.blend_run import read_blend_run
+from blendctl.reports.compare_page import COMPARE_PAGE, read_compare_run
 from blendctl.reports.html import page_html
 from blendctl.reports.reproduce_page import REPRODUCE_PAGE
 from blendctl.reports.reproduce_run import read_reproduce_run
 from blendctl.reports.run_dir import open_run_dir
 
-REPLAYS = {"blend": 10, "reproduce": 3}  # episodes
+REPLAYS = {"blend": 10, "reproduce": 3, "compare": 0}  # episodes
 
 
 def build_report(run: str | Path, *, replays: int | None = None) -> str:
-    """Return the page of a run as HTML; `run` is the output directory of `blendctl blend` or `blendctl reproduce`.
+    """Return the page of a run as HTML; `run` is the output directory of `blendctl blend`, `reproduce` or `compare`.
 
     The page of an incomplete run shows what exists, with a banner. replays: number of episodes to replay. The default
     is 10 for a blend, the costliest ones, and 3 for an experiment, which are rerun.
@@ -24,6 +25,8 @@ def build_report(run: str | Path, *, replays: int | None = None) -> str:
     folder = open_run_dir(run)
     count = REPLAYS[folder.kind] if replays is None else replays
     with reading(folder.path, "a run"):
+        if folder.kind == "compare":
+            return page_html(COMPARE_PAGE, read_compare_run(folder))
         if folder.kind == "reproduce":
             return page_html(REPRODUCE_PAGE, read_reproduce_run(folder, replays=count))
         return page_html(BLEND_PAGE, read_blend_run(folder, replays=count))

@@ -1,4 +1,4 @@
-"""Find out what a directory holds: the output of `blend`, of `reproduce`, part of one, or something else."""
+"""Find out what a directory holds: the output of `blend`, `reproduce` or `compare`, part of one, or something else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class RunDir:
     """The files of one run that exist."""
 
     path: Path
-    kind: str  # "blend" or "reproduce"
+    kind: str  # "blend", "reproduce" or "compare"
     summary: dict[str, Any]  # written at the end of the run, empty if it did not finish
     about: dict[str, Any]  # written at the start of the run, empty without run.json
     record: list[Path]
@@ -29,18 +29,20 @@ def open_run_dir(path: str | Path) -> RunDir:
     folder = Path(path)
     if not folder.is_dir():
         raise InputError(
-            f"{folder} is not a directory; expected the output directory of `blendctl blend` or `blendctl reproduce`"
+            f"{folder} is not a directory; expected the output directory of `blendctl blend`, `reproduce` or `compare`"
         )
     record = list_parts(folder / "record") or list_parts(folder)
     about, summary = _read_json(folder / "run.json"), _read_json(folder / "summary.json")
     experiment = about.get("experiment")
     if experiment == "reproduce" or (experiment is None and (folder / "points.parquet").is_file()):
         return RunDir(folder, "reproduce", _read_json(folder / "verdict.json"), about, record, [], [])
+    if experiment == "compare" or (experiment is None and (folder / "compare.parquet").is_file()):
+        return RunDir(folder, "compare", {}, about, record, [], [])
     if experiment not in (None, "blend") or ("names" not in summary | about and not record):
         inside = ", ".join(sorted(entry.name for entry in folder.iterdir())[:8]) or "nothing"
         raise FileFormatError(
-            f"{folder} is not an output of `blendctl blend` or `blendctl reproduce`: expected record/ and "
-            f"summary.json, or points.parquet; actually it holds: {inside}"
+            f"{folder} is not an output of `blendctl blend`, `reproduce` or `compare`: expected record/ and "
+            f"summary.json, points.parquet or compare.parquet; actually it holds: {inside}"
         )
     missing = []
     if not record:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from blendctl.controllers import Controller
-from blendctl.envs import VectorWorld
+from blendctl.envs.environment import EnvironmentSpec
 from blendctl.rollout import StepInput, Switch
 
 __all__ = ["StepInput", "Switch", "RolloutContext", "open_worlds", "switch_seed"]
@@ -24,7 +24,7 @@ class RolloutContext:
     """What a method needs to make its switch for B worlds."""
 
     controllers: Sequence[Controller]  # performant first, safe last
-    worlds: VectorWorld  # B of them; only oracles may look inside
+    worlds: Any  # B of them: `VectorWorld` or `LockStepEnvs`; only oracles may look inside
     seed: int  # of the switch's own randomness
     lookahead: str | None = None  # look-ahead networks; None: those that ship for the controllers
 
@@ -39,6 +39,7 @@ def switch_seed(seed: int) -> int:
     return int(np.random.default_rng([seed, 1]).integers(2**31))
 
 
-def open_worlds(world: str, count: int, *, steps: int | None = None, threads: int | None = 1) -> VectorWorld:
-    """Make worlds for a rollout; `steps` shortens the episodes."""
-    return VectorWorld(world, count, threads=threads, autoreset_mode=AutoresetMode.DISABLED, max_episode_steps=steps)
+def open_worlds(world: str | EnvironmentSpec, count: int, *, steps: int | None = None, threads: int | None = 1) -> Any:
+    """Make worlds for a rollout, or other environments in lock-step; `steps` limits the episodes of a world."""
+    spec = world if isinstance(world, EnvironmentSpec) else EnvironmentSpec(world, episode_steps=steps)
+    return spec.make_vector(count, threads=threads)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blendctl.controllers import Controller
-from blendctl.envs import VectorWorld
 from blendctl.errors import InputError
 from blendctl.rollout import StepBatch, rollout
 from blendctl.switches.base import ArmArray, FloatArray, StepInput, Switch
@@ -52,9 +52,9 @@ class RandomTurns(Switch):
 
 
 def log_drives(
-    worlds: VectorWorld, controllers: Sequence[Controller], *, seed: int, every: int, discount: float, steps: int
+    worlds: Any, controllers: Sequence[Controller], *, seed: int, every: int, discount: float, steps: int | None
 ) -> Log:
-    """Run one episode of at most `steps` steps in each world, and cut it into windows of `every` steps.
+    """Run one episode of at most `steps` steps (None: whole) in each world, and cut it into windows of `every` steps.
 
     Windows may overlap: one begins every few steps. The log ends where the first episode ends.
     """

@@ -56,6 +56,8 @@ class Method:
     trained: bool = False  # offline, before the comparison
     needs: Literal["", "critic", "context", "lookahead"] = ""  # what the controllers must have
     heavy: bool = False  # its episodes take many times longer than others
+    # Environments that it runs in: any, those with array actions, those with exact copies, the worlds of blendctl.
+    on: Literal["", "arrays", "copies", "worlds"] = ""
 
     @property
     def settings(self) -> list[dict[str, Value]]:
@@ -169,6 +171,7 @@ _ALL = (
         lambda context, p, _: _simulated(context, context.worlds, p),
         SIMULATED,
         heavy=True,
+        on="copies",
     ),
     Method(
         "twin",
@@ -176,6 +179,7 @@ _ALL = (
         lambda context, p, _: _simulated(context, Twin(context.worlds.task, context.worlds.max_episode_steps), p),
         SIMULATED,
         heavy=True,
+        on="worlds",
     ),
     Method(
         "predicted",
@@ -210,6 +214,7 @@ _ALL = (
         lambda context, p, _: SharedControl(context, **p),
         {"share": SHARES},
         shown=None,
+        on="arrays",
     ),
     Method(
         "offline",
@@ -234,6 +239,7 @@ _ALL = (
         "true feedback of the next step: least maximal loss",
         lambda context, p, _: LeastLoss(NextStep(context), every=1, cost_weight=p["cost_weight"]),
         {"cost_weight": Parameter((1.0,), "reward that one cost is worth")},
+        on="copies",
     ),
     Method(
         "ceiling",
@@ -250,6 +256,7 @@ _ALL = (
             "samples": Parameter((3,), "futures per controller", least=1),
         },
         heavy=True,
+        on="copies",
     ),
 )
 
@@ -278,7 +285,14 @@ def _simulated(context: RolloutContext, simulator: Any, p: Mapping[str, Any]) ->
 
 
 def find_method(name: str) -> Method:
-    """Return a method by name."""
+    """Return a method by name; "controller-2" is the second controller alone.
+
+    >>> find_method("controller-2").help
+    'controller 2 alone'
+    """
+    number = name.removeprefix("controller-")
+    if number != name and number.isdecimal() and int(number) > 0:
+        return Method(name, f"controller {number} alone", lambda context, p, _: SingleController(int(number) - 1))
     if name not in METHODS:
         raise InputError(f'there is no method "{name}"; {did_you_mean(name, METHODS)}')
     return METHODS[name]

@@ -12,6 +12,8 @@ from gymnasium.vector import AutoresetMode
 
 from blendctl.controllers.adapters import act_rows
 from blendctl.envs import VectorWorld
+from blendctl.features.futures import FutureDrivers, RolloutPlan, roll_out
+from blendctl.features.simulators import CopiedEnvironment, action_limits
 from blendctl.switches.base import FloatArray, RolloutContext, StepInput
 
 
@@ -37,6 +39,11 @@ class Rollouts:
         self.context, self.horizon, self.gamma = context, horizon, gamma
         self.rng = np.random.default_rng(context.seed)
         self.shape = (context.arms, samples, context.worlds.num_envs)
+        self.copies: CopiedEnvironment | None = None
+        if not isinstance(context.worlds, VectorWorld):
+            self.copies = CopiedEnvironment(context.worlds, cost=None)
+            self.drivers = FutureDrivers(context.controllers, action_limits(context.worlds))
+            return
         self.futures = VectorWorld(
             context.worlds.task,
             context.arms * samples * context.worlds.num_envs,
@@ -47,6 +54,8 @@ class Rollouts:
 
     def __call__(self, frame: StepInput) -> FloatArray:
         arms, samples, n = self.shape
+        if self.copies is not None:
+            return self._roll_copies(self.copies, frame)
         self.futures.restore(self.context.worlds.snapshot() * (arms * samples))
         seeds = self.rng.integers(2**32, size=(samples, n))
         for row, seed in enumerate(np.tile(seeds.ravel(), arms)):
@@ -64,3 +73,13 @@ class Rollouts:
 
         reward, cost = self.futures.peek([everyone], horizon=self.horizon, gamma=self.gamma)[:2]  # (1, rows)
         return np.stack([values.reshape(self.shape).mean(axis=1).T for values in (reward, cost)], axis=-1)
+
+    def _roll_copies(self, copies: CopiedEnvironment, frame: StepInput) -> FloatArray:
+        arms, samples, n = self.shape
+        seeds = np.tile(self.rng.integers(2**32, size=samples * n), arms)
+        branches = copies.open(frame.observations, np.tile(np.arange(n), arms * samples), seeds, frame.episode_step)
+        plan = RolloutPlan(1, self.horizon, self.gamma, "same", stochastic=True)
+        noise = int(self.rng.integers(2**31))
+        futures = roll_out(branches, self.drivers.open({}, len(seeds)), plan, samples=samples, seed=noise)
+        assert futures is not None  # there is no deadline
+        return np.stack([values[:, :, 0].mean(axis=2) for values in (futures.returns, futures.costs)], axis=-1)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from gymnasium.spaces import Box
 
 from blendctl.controllers import Controller, Critic
 from blendctl.controllers.lookahead_file import read_lookahead
@@ -16,9 +18,16 @@ if TYPE_CHECKING:
 
 
 def missing_requirement(
-    method: Method, controllers: Sequence[Controller], *, lookahead: str | None = None
+    method: Method, controllers: Sequence[Controller], *, lookahead: str | None = None, worlds: Any = None
 ) -> str | None:
-    """Return what a method needs and the controllers lack, in words; None if nothing is missing."""
+    """Return what a method needs and the controllers or the worlds lack, in words; None if nothing is missing."""
+    if worlds is not None:
+        if method.on == "worlds" and not hasattr(worlds, "task"):
+            return "a world of blendctl"
+        if method.on == "copies" and not hasattr(worlds, "snapshot"):
+            return "an environment that can be copied exactly (see blendctl check-env)"
+        if method.on == "arrays" and not isinstance(worlds.single_action_space, Box):
+            return "actions that are arrays of numbers"
     if method.needs == "critic" and not isinstance(controllers[0], Critic):
         return "a performant controller with a cost critic"
     if method.needs == "lookahead" and lookahead is not None:

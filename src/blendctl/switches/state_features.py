@@ -30,4 +30,4 @@ def describe_states(controllers: Sequence[Controller], observations: FloatArray)
             for horizon in controller.horizons:
                 columns += controller.predict(observations, action, horizon=horizon)
     encoded = next((c.encoding(observations) for c in controllers if isinstance(c, NetworkController)), observations)
-    return np.column_stack([*columns, np.asarray(encoded, np.float64)])
+    return np.column_stack([*columns, np.asarray(encoded, np.float64).reshape(len(observations), -1)])
