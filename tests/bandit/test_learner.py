@@ -405,6 +405,7 @@ def test_regret_bound_is_theorem_1_with_its_constants():
         ("chebyshev", True),
         ("lexicographic", True),
         (Lexicographic(tolerances=[0.0, 0.1]), False),
+        ("greedy", False),
         ("cost-budget", False),
         ("thompson", False),
         ("fixed", False),

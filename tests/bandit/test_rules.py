@@ -93,6 +93,17 @@ def test_linear_takes_the_largest_weighted_sum():
     assert marked(Linear(weights=(1, 2)), [[2.0, 0.0], [0.0, 1.0]]) == [0, 1]
 
 
+def test_greedy_trusts_the_prior_where_linear_explores():
+    psi = np.array([[1.0, 0.0], [0.9, 0.0], [0.0, 0.5]])  # the last arm is unknown, the first is the best estimate
+    chosen = {}
+    for rule in ("greedy", "linear"):
+        bandit = BlendingBandit(2, 2, rule=rule, prior=[[1.0, 1.0], [0.0, 0.0]], noise=1.0, seed=0)
+        for _ in range(50):
+            bandit.update(psi[0], [1.0, 1.0])
+        chosen[rule] = bandit.decide(psi).arm
+    assert chosen == {"greedy": 0, "linear": 2}
+
+
 def test_chebyshev_reaches_what_no_weighted_sum_can():
     mu = [[4.0, 0.0], [1.5, 1.5], [0.0, 4.0]]  # the middle arm is inside the convex hull
     assert all(marked(Linear(weights=(w, 1 - w)), mu) != [1] for w in np.linspace(0.01, 0.99, 99))

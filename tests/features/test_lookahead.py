@@ -12,6 +12,8 @@ from blendctl.controllers.zoo import find_lookahead
 from blendctl.envs import SingleWorld
 from blendctl.errors import InputError
 from blendctl.features import LookAhead, Scaled, UnitLength
+from blendctl.features.lookahead import values_rule
+from blendctl.pareto import maximal_loss
 from blendctl.switches import open_worlds
 
 PAIR = ("PointGoal1/ppo", "PointGoal1/ppo-lagrangian")
@@ -193,3 +195,10 @@ def test_other_controllers_orders_and_objectives_are_refused(pair):
             Blender(pair, features="lookahead", objectives=objectives)
     with pytest.raises(InputError, match='need features="lookahead"'):
         Blender(pair, features="predictions", cost_budget=25.0)
+
+
+def test_the_rule_of_three_arms_is_the_best_sum():
+    assert [values_rule(arms) for arms in (2, 3, 5)] == ["maximal-loss", "greedy", "greedy"]
+    mu = np.array([[0.0, 0.0], [1.0, -0.4], [0.7, -0.3]])  # return and weighted cost of three arms
+    assert mu.sum(axis=1).argmax() == 1
+    assert maximal_loss(mu).argmin() == 2, "the compromise"

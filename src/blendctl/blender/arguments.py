@@ -78,7 +78,7 @@ def bandit_options(feature: BoundFeature, options: Mapping[str, Any]) -> dict[st
     if feature.bootstraps and options.get("scales") is not None:
         raise InputError(f"look-ahead weighs return against cost by its dial; scales need {ONE_STEP}")
     prior = {} if feature.prior is None else {"prior": feature.prior.tolist()}
-    return {"on_large_feature": "rescale"} | prior | dict(options)
+    return {"on_large_feature": "rescale", "rule": feature.rule} | prior | dict(options)
 
 
 def make_bandit(

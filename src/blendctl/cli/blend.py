@@ -60,7 +60,10 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html", "c
 )  # fmt: skip
 @click.option("--cost-budget", type=click.FloatRange(0), help="Cost that an episode may have; sets the dial.")
 @click.option("--prefer", type=click.FloatRange(0, 1), help="Dial of look-ahead: 0 safest, 1 most performant.  [0.5]")
-@click.option("--rule", default="maximal-loss", shell_complete=completers.rules, help="Decision rule.")
+@click.option(
+    "--rule", shell_complete=completers.rules,
+    help="Decision rule.  [maximal-loss; greedy for look-ahead with more than two controllers]",
+)  # fmt: skip
 @shared.number_option("--hold", "Control steps per decision.  [1; with look-ahead as it was trained]")
 @shared.number_option("--dwell", "Minimum stages between two switches.", default=1)
 @shared.context_option("current")
@@ -247,7 +250,7 @@ def _blender_settings(
         if typed:
             raise InputError(f"a saved learner has its own options; do not use {', '.join(typed)} with --bandit")
         return settings | {"bandit": options["bandit"]}
-    settings |= {"rule": options["rule"], "noise": options["noise"]}
+    settings |= {"noise": options["noise"]} | ({} if options["rule"] is None else {"rule": options["rule"]})
     return settings | ({"scales": list(options["scales"])} if options["scales"] else {})
 
 

@@ -58,6 +58,7 @@ class BoundFeature(Protocol):
     warning: str | None = None  # what the user should know before it drives
     error_entries: int = 0  # last entries of psi, standard errors: they widen intervals, the learner sees 0 instead
     events: Sequence[str] = ()  # what happened since `take_events`
+    rule: str = "maximal-loss"  # of the learner, unless the user chooses
     prior: FloatArray | None = None  # (size, objectives) coefficients that the learner starts from; None: 0
     lookahead: LookAheadInfo | None = None  # of a feature whose estimates are values to go; it has `foresight`
 

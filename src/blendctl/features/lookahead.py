@@ -106,6 +106,16 @@ def check_objectives(objectives: int) -> None:
         raise InputError(f'look-ahead needs the objectives ["reward", "-cost"], actually: {objectives} objectives')
 
 
+def values_rule(arms: int) -> str:
+    """Return the rule that chooses the greatest return - weight * cost among this many arms.
+
+    With two arms the least maximal loss is the same choice. With more it prefers an arm that loses a little in both
+    objectives to the best sum, and the cost weight of the dial has said already what a cost is worth. The contexts of
+    two arms are mirrored, so that optimism adds the same to both; with more it would drown the differences.
+    """
+    return "maximal-loss" if arms <= 2 else "greedy"
+
+
 def value_entries(values: ValuesToGo, weight: FloatArray, arm: int) -> list[FloatArray]:
     """Return entries of psi, (n,) each: return and -weight * cost of an arm less the means, and these."""
     mean_return, mean_cost = values.returns.mean(axis=1), values.costs.mean(axis=1)
@@ -143,6 +153,7 @@ class BoundLookAhead(BoundFeature):
         self.network, self.dial = network, dial
         self.objectives, self.flattening = objectives, flattening
         self.prior = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])[:, :objectives]
+        self.rule = values_rule(len(network.digests))
         self.hold, self.discount, self.warning = network.hold, network.discount, dial.warning
         self.lookahead = LookAheadInfo(network.discount, network.weight_range, dial.prefer, dial.cost_budget)
         self.weight = dial.weights(np.zeros(1), np.zeros(1))  # (B,) of the present stage

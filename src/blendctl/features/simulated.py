@@ -30,7 +30,7 @@ from blendctl.features.futures import (
     remember,
     roll_out,
 )
-from blendctl.features.lookahead import LookAhead, check_objectives, stage_foresight, value_entries
+from blendctl.features.lookahead import LookAhead, check_objectives, stage_foresight, value_entries, values_rule
 from blendctl.features.model_simulator import ModelSimulator
 from blendctl.features.sampling import Estimate, SampleTable
 from blendctl.features.simulators import SetState, Twin, action_limits, as_simulator, same_environment
@@ -165,6 +165,7 @@ class BoundSimulatedLookAhead(BoundFeature):
         self.prior = np.concatenate([np.eye(2), np.eye(2), np.zeros((2, 2))])[:, :objectives]
         self.options, self.network, self.dial = options, network, dial
         self.controllers: list[Controller] = list(controllers)
+        self.rule = values_rule(len(self.controllers))
         self.hold, self.warning = options.hold, dial.warning
         self.discount = options.discount or (DISCOUNT if network is None else network.discount)
         horizon = options.horizon if network is None else None

@@ -19,7 +19,7 @@ from blendctl.switches.requirements import expect_context_networks
 def pooled_bandit(
     context: RolloutContext,
     *,
-    rule: str | Rule = "maximal-loss",
+    rule: str | Rule | None = None,
     features: Feature | None = None,
     hold: int | None = None,
     previous: bool = False,
@@ -29,12 +29,13 @@ def pooled_bandit(
 ) -> BanditSwitch:
     """Make a switch that decides by a bandit over (reward, -cost).
 
-    features: by default the next step, as in the paper. hold, previous and frozen: as of `BanditSwitch`. scales: unit
-    of each objective, summed over a stage.
+    rule: by default that of the features. features: by default the next step, as in the paper. hold, previous and
+    frozen: as of `BanditSwitch`. scales: unit of each objective, summed over a stage.
     """
     declared = next_step_feature(context.controllers) if features is None else features
     bound = bind_feature(declared, context.controllers, objectives=["reward", "-cost"])
-    options = bandit_options(bound, {"rule": rule, "scales": scales, "noise": noise})
+    chosen = {} if rule is None else {"rule": rule}
+    options = bandit_options(bound, chosen | {"scales": scales, "noise": noise})
     bandit = BlendingBandit(bound.size, seed=context.seed, **options)
     return BanditSwitch(
         bandit,

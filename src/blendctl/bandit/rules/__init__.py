@@ -15,6 +15,7 @@ from blendctl.bandit.rules.base import BoundedRule, CheckedRule, DecisionInput, 
 from blendctl.bandit.rules.chebyshev import Chebyshev
 from blendctl.bandit.rules.cost_budget import CostBudget
 from blendctl.bandit.rules.fixed import Fixed
+from blendctl.bandit.rules.greedy import Greedy
 from blendctl.bandit.rules.lexicographic import Lexicographic
 from blendctl.bandit.rules.linear import Linear
 from blendctl.bandit.rules.maximal_loss import MaximalLoss
@@ -34,6 +35,7 @@ __all__ = [
     "MaximalLoss",
     "ParetoUniform",
     "Linear",
+    "Greedy",
     "Chebyshev",
     "Lexicographic",
     "CostBudget",
@@ -48,6 +50,7 @@ RULES: dict[str, type[Any]] = {
         MaximalLoss,
         ParetoUniform,
         Linear,
+        Greedy,
         Chebyshev,
         Lexicographic,
         CostBudget,
