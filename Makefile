@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 CORES := 2
 CHECKED := src tests bench docs examples
-EXTRAS := dev,docs,train,onnx,sb3,ray
+EXTRAS := dev,docs,train,onnx,export,sb3,ray
 # What `make check` tests: the parts that need no browser, training, experiment or worker processes; and all doctests.
 UNIT := tests/bandit tests/features tests/controllers tests/switches tests/test_atomic.py tests/test_pareto.py \
 	tests/test_statistics.py src

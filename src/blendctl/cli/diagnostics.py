@@ -21,6 +21,7 @@ EXTRAS = {  # extra -> purpose; without the extras for developers
     "train": "training",
     "ray": "more than one machine",
     "onnx": "ONNX controllers",
+    "export": "ONNX graphs of blends",
     "sb3": "stable-baselines3 models",
     "video": "MP4 films",
 }

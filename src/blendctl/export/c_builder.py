@@ -24,7 +24,7 @@ class CBuilder:
     flags: dict[str, int] = field(default_factory=dict)  # macros that select parts of the runtime
     problems: list[str] = field(default_factory=list)  # what cannot be exported, with the reason and the way out
     network_sizes: list[int] = field(default_factory=list)  # numbers of weights
-    multiply_adds: dict[str, int] = field(default_factory=dict)  # of one run, by the name of a network's function
+    multiply_adds: dict[str, int] = field(default_factory=dict)  # in one decision, by the name of a network's function
     digests: dict[str, str] = field(default_factory=dict)  # SHA-256 of the weights, by the name of a network
     rings: int = 1  # most lidars of an encoding
     widest: int = 0  # most units of a hidden layer
@@ -42,7 +42,10 @@ class CBuilder:
         """Add a network; return the name of its function (const float *inputs, float *outputs)."""
         digest = hashlib.sha256(dense.flat.tobytes() + dense.sizes.tobytes() + dense.activation.encode()).hexdigest()
         self.digests[label] = hashlib.sha256(dense.flat.tobytes()).hexdigest()
+        sizes = dense.sizes.tolist()
+        products = sum(n * m for n, m in pairwise(sizes))
         if digest in self._networks:
+            self.multiply_adds[self._networks[digest]] += products
             return self._networks[digest]
         name = self._networks[digest] = f"network_{len(self._networks)}"
         relu = dense.activation == "relu"
@@ -50,7 +53,6 @@ class CBuilder:
         layer, units = ("sparse_layer", "relu_units") if relu else ("layer", "tanh_units")
         self._dense.append((name, label, dense))
         self.network_sizes.append(dense.flat.size)
-        sizes = dense.sizes.tolist()
         lines, at, source = [], 0, "x"
         for index, (n, m) in enumerate(pairwise(sizes)):
             last = index == len(sizes) - 2
@@ -68,7 +70,7 @@ class CBuilder:
         self.functions.append(
             f"/* {comment(label)} */\nstatic void {name}(const float *x, float *y)\n{{\n{scratch}{''.join(lines)}}}\n"
         )
-        self.multiply_adds[name] = int(sum(n * m for n, m in pairwise(sizes)))
+        self.multiply_adds[name] = products
         return name
 
     def network_tables(self) -> list[str]:

@@ -26,6 +26,10 @@ def check_exportable(spec: BlendSpec, *, kind: str) -> None:
         from blendctl.export.c_file import CBlend
 
         CBlend(spec, float32=False)
+    else:
+        from blendctl.export.onnx_graph import OnnxBlend
+
+        OnnxBlend(spec)
 
 
 def check_directory(directory: str | Path, *, replace: bool) -> Path:
@@ -74,4 +78,12 @@ def c_files(spec: BlendSpec, *, float32: bool) -> dict[str, bytes]:
 
 def onnx_files(spec: BlendSpec, *, float32: bool) -> dict[str, bytes]:
     """Return the files of an ONNX export by name."""
-    raise InputError("the format onnx is not available")
+    from blendctl.export.onnx_graph import OnnxBlend
+
+    if float32:
+        raise InputError("--float32 is for the format c; in the ONNX graph networks are in single precision anyway")
+    blend = OnnxBlend(spec)
+    limits = {"precision": "networks single, learner double"}
+    contract = contract_bytes(spec, files="onnx", limits=limits, weights=blend.digests())
+    about = {"contract": hashlib.sha256(contract).hexdigest()}
+    return {"blend.onnx": blend.model(about), "contract.json": contract}
