@@ -4,11 +4,10 @@ import json
 import sys
 from pathlib import Path
 
-import gymnasium
 import numpy as np
 import pytest
 from corridor import Corridor
-from gymnasium.spaces import Box, Dict, Discrete
+from rooms import Rooms, always_0, always_1, fast, slow
 
 from blendctl import Blender, fit, run
 from blendctl.cli import main
@@ -33,44 +32,6 @@ def slow(observation):
 def price(observation, action, info):
     return 2.0 * info["cost"]
 """
-
-
-def fast(observation):
-    return [1.0]
-
-
-def slow(observation):
-    return [0.1]
-
-
-class Rooms(gymnasium.Env):
-    """Ten steps in one of two rooms. The reward is 1 for the action that has the room's number; there is no cost."""
-
-    observation_space = Dict({"room": Discrete(2), "map": Box(-1, 1, (2, 2))})
-    action_space = Discrete(2)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.clock = 0
-        return self._look(), {}
-
-    def _look(self):
-        self.room = int(self.np_random.integers(2))
-        return {"room": self.room, "map": self.np_random.uniform(-1, 1, (2, 2)).astype(np.float32)}
-
-    def step(self, action):
-        assert isinstance(action, int), "a discrete action is a whole number"
-        reward, self.clock = float(action == self.room), self.clock + 1
-        return self._look(), reward, False, self.clock >= 10, {}
-
-
-def always_0(observation):
-    assert set(observation) == {"room", "map"}
-    return 0
-
-
-def always_1(observation):
-    return 1
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +77,6 @@ def test_the_page_has_the_verdict_and_loads_nothing(fitted):
 
 
 def test_the_directory_drives_the_blend(fitted):
-    sys.path.insert(0, str(fitted))
     card = json.loads((fitted / "out" / "card.json").read_text())
 
     def price(observation, action, info):

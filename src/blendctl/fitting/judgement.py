@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blendctl import pareto
 from blendctl.experiments.corner import Corner, Score, score_episodes
 from blendctl.fitting.outcomes import Outcomes
 from blendctl.statistics import LEVEL, mean_interval
@@ -58,6 +59,7 @@ class Judgement:
     performant: str  # the controller of the highest return on other episodes than these
     safe: str  # that of the lowest cost
     rows: dict[str, dict[str, Any]]  # method -> means and intervals
+    front: list[str]  # methods whose mean return and costs no other method dominates
 
 
 def judge(
@@ -80,7 +82,17 @@ def judge(
     else:
         verdict = NO_DIFFERENCE
         why = "No difference shown: neither the blend nor one of the controllers is shown to be better than the rest."
-    return Judgement(verdict, why, score, performant, safe, rows)
+    return Judgement(verdict, why, score, performant, safe, rows, _front(methods))
+
+
+def _front(methods: Mapping[str, Outcomes]) -> list[str]:
+    """Return the methods that no other one dominates in the means of return and every component of the cost."""
+    parts = sorted({name for one in methods.values() for name in one.components})
+    means = []
+    for one in methods.values():
+        costs = [one.components[name] for name in parts if name in one.components] if parts else [one.costs]
+        means.append([one.returns.mean(), *(-cost.mean() for cost in costs)])
+    return [name for name, undominated in zip(methods, pareto.front(means), strict=True) if undominated]
 
 
 def _dominates(name: str, names: Sequence[str], methods: Mapping[str, Outcomes]) -> bool:

@@ -171,6 +171,7 @@ class _Fit:
             "corner_score": judged.score.value,
             "corner_score_ci95": judged.score.interval,
             "corner_score_reason": judged.score.reason,
+            "front": judged.front,
             "names": self.names,
             "performant": performant,
             "safe": safe,

@@ -77,6 +77,5 @@ def make_plan(
 
 
 def _holds(length: float) -> tuple[int, ...]:
-    """Return the holds to try: about a hundredth and a twenty-fifth of an episode."""
-    short = min(max(round(length / 100), 1), 10)
-    return (short, min(max(round(length / 25), short + 1), 25))
+    """Return the holds to try: a short one and a longer one, shorter in short episodes."""
+    return (2, 8) if length >= 100 else (1, 3)

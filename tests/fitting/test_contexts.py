@@ -1,0 +1,41 @@
+"""Simulated contexts of a fit: they drive from copies of the environment, whatever its spaces are."""
+
+import numpy as np
+import pytest
+from corridor import Corridor
+from rooms import Rooms, always_0, always_1, fast, slow
+
+from blendctl.controllers import as_controller
+from blendctl.fitting.contexts import ContextTask, copies_exactly, simulated_contexts
+from blendctl.fitting.outcomes import drive_blend
+from blendctl.fitting.plan import make_plan
+
+
+def candidates(make, controllers, *, length, most_steps=1e9):
+    plan = make_plan(
+        length=length, step_seconds=1e-4, worlds=1, steps=1000, minutes=None, hold=None, episodes=None
+    )  # fmt: skip
+    task = ContextTask(make, [as_controller(one) for one in controllers], 1.0, plan, length, seed=0)
+    return task, simulated_contexts(task, [], most_steps=most_steps)
+
+
+@pytest.mark.parametrize(
+    ("make", "controllers", "objectives", "least"),
+    [(Corridor, [fast, slow], ["reward", "-cost"], 20.0), (Rooms, [always_0, always_1], ["reward"], 7.0)],
+    ids=["Corridor", "Rooms"],
+)
+def test_a_simulated_context_drives_the_environment(make, controllers, objectives, least):
+    assert copies_exactly(make)
+    task, found = candidates(make, controllers, length=50.0)
+    one = found[0].preferring(0.5)
+    assert one.about() == {"kind": "simulated", "hold": 1, "prefer": 0.5, "horizon": 4, "samples": 1}
+    blender = one.blender(task.controllers, ["a", "b"], objectives=objectives, fallback="a", seed=0)
+    came = drive_blend(make(), blender, seed=0, episodes=3, on_step=lambda steps: None)
+    assert came.returns.mean() >= least
+    assert (came.costs == 0).all() or make is Corridor
+    assert np.ptp(came.lengths) == 0
+
+
+def test_simulations_that_are_too_long_for_the_budget_are_left_out():
+    _, found = candidates(Corridor, [fast, slow], length=50.0, most_steps=1500)
+    assert [(one.hold, one.feature.horizon) for one in found] == [(1, 4), (3, 12)]
