@@ -31,6 +31,17 @@ def test_the_readme_tables_match_the_published_results_and_the_zoo():
     assert written == script("results").with_tables(written), "run: python docs/results.py"
 
 
+def test_the_table_of_the_gallery_matches_the_published_cards():
+    gallery = script("gallery")
+    written = (DOCS / "own-environment.md").read_text(encoding="utf-8")
+    assert written == gallery.with_table(written), "run: python docs/gallery.py"
+    for card in gallery.cards():
+        assert card["episodes"] >= 60
+        files = {word.rpartition(":")[0] for word in card["command"].split() if ".py:" in word}
+        assert files
+        assert all((ROOT / file).is_file() for file in files), card["command"]
+
+
 def test_pictures_match_their_script_and_are_small_and_readable():
     for name, draw in script("pictures").PICTURES.items():
         file = DOCS / "pictures" / f"{name}.svg"
