@@ -7,6 +7,7 @@ from blendctl.blender.counterfactual import correct_choices
 from blendctl.blender.counts import Counts
 from blendctl.blender.env import BlendEnv
 from blendctl.blender.explain import explain_record, read_record
+from blendctl.blender.guard import Guard
 from blendctl.blender.objectives import Objectives
 from blendctl.blender.record import SAFE_ACTION, Record, StageDecision, StageOutcome
 from blendctl.blender.recorder import Recorder
@@ -25,6 +26,7 @@ __all__ = [
     "read_record",
     "explain_record",
     "BenchRules",
+    "Guard",
     "Counts",
     "Objectives",
     "SAFE_ACTION",

@@ -19,7 +19,7 @@ from blendctl.features.registry import FEATURES
 
 BLEND_FILES = ("bandit.safetensors", "blend.safetensors")
 # Arguments of `Blender` that run.json holds; the learner's file has its own options (rule, noise, scales).
-SETTINGS = ("objectives", "features", "hold", "dwell", "context", "frozen", "fallback", "stochastic")
+SETTINGS = ("objectives", "features", "hold", "dwell", "context", "frozen", "fallback", "stochastic", "guard")
 
 Driver = Controller | Callable[..., Any]
 

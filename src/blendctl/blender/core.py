@@ -21,10 +21,13 @@ from blendctl.blender.chooser import Chooser
 from blendctl.blender.counts import Counts
 from blendctl.blender.drivers import Action, Drivers
 from blendctl.blender.finite_check import all_finite
+from blendctl.blender.guard import Guard, as_guard
 from blendctl.blender.ledger import Ledger, Observed
 from blendctl.blender.objectives import Objective, Objectives
 from blendctl.blender.record import SAFE_ACTION, Record, RunInfo, StageDecision
 from blendctl.blender.recorder import Recorder, as_recorder
+from blendctl.blender.run_status import run_status
+from blendctl.blender.run_warnings import RunWarnings
 from blendctl.certificates import Certificate, CertificateMonitor, as_monitor
 from blendctl.controllers import Controller
 from blendctl.controllers.adapters import as_controller
@@ -59,11 +62,10 @@ class Blender(BlendFiles):
     action_shape: shape of an action; by default as the controllers declare it, or that of their first actions.
     stochastic: draw actions from the controllers' distributions; otherwise use the means.
     record: a directory, or a `Recorder`, to which every stage is written.
-    certificate: a certificate (`blendctl certify`), its file or its monitor. Episodes are compared with it; when they
-        no longer agree, an event says so, and `monitor.status()` has the evidence.
-    window: number of stages that wait for late feedback; older ones count as missing.
-    options: options of the bandit: scales, rule, noise, delta and others, see `blendctl.bandit.Options`. By default a
-        feature longer than feature_bound is rescaled, and counted in `blender.bandit.rescaled`.
+    certificate: a certificate (`blendctl certify`), its file or its monitor; an event says if episodes no longer agree.
+    guard: a `Guard`: when the blend is shown to be worse than a controller in every objective, that one drives on.
+    window: stages that wait for late feedback; older ones count as missing.
+    options: of the bandit, see `blendctl.bandit.Options`; by default a feature longer than feature_bound is rescaled.
 
     Examples
     --------
@@ -98,6 +100,7 @@ class Blender(BlendFiles):
         stochastic: bool = True,
         record: str | Path | Recorder | None = None,
         certificate: CertificateMonitor | Certificate | str | Path | None = None,
+        guard: Guard | Mapping[str, Any] | bool | None = None,
         window: int = 1000,
         seed: int | None = None,
         clock: Callable[[], float] = time.perf_counter,
@@ -154,6 +157,10 @@ class Blender(BlendFiles):
         )
         self.counts = Counts()
         self.monitor = as_monitor(certificate)
+        self.guard = as_guard(guard, self.names, goals)
+        self.warnings = RunWarnings(
+            self.names, goals, self.bandit, self.drivers.bench, not (feature.bootstraps or frozen)
+        )
         self._alarms: list[str] = []  # of the monitor, for the next decision
         self.recorder = as_recorder(record)
         self._ledger = Ledger(
@@ -223,8 +230,10 @@ class Blender(BlendFiles):
                     arm, cause = chooser.first(asked), "fallback"
                 elif self._driven < self.dwell and driver in asked:
                     arm, cause = driver, "dwell"
-                if arm != picked:
-                    self._bound_extra += decision.loss_bound_of(asked.index(arm)) - decision.loss_bound
+            if self.guard is not None and self.guard.arm in asked and decision is not None:
+                arm, cause = self.guard.arm, "guard"
+            if arm != picked and decision is not None:
+                self._bound_extra += decision.loss_bound_of(asked.index(arm)) - decision.loss_bound
             if chooser.events:
                 events += chooser.take_events()
             if self.feature.warning is not None and self.counts.stages == 0:
@@ -316,8 +325,13 @@ class Blender(BlendFiles):
             signals["reward"], signals["cost"] = reward, cost
             feedback = self.objectives(signals)
             observed = self._ledger.observe(feedback, signals, stage=stage, step=step, now=self.step)
-            if self.monitor is not None and observed in ("learned", "counted", "late"):
-                self.monitor.observe(reward, cost)
+            if observed in ("learned", "counted", "late"):
+                if self.monitor is not None:
+                    self.monitor.observe(reward, cost)
+                if self.guard is not None:
+                    self.guard.observe(feedback)
+                if not self._ledger.holding:
+                    self.warnings.add_stage(self._ledger.present, self._run_info.scales)
             if done:
                 self.end_episode()
             return observed
@@ -328,8 +342,13 @@ class Blender(BlendFiles):
             self._ledger.end_episode()
             self.episode += 1
             self.drivers.end_episode(self.step)
+            self.warnings.end_episode()
+            if self.guard is not None:
+                self._alarms += self.guard.end_episode()
             if self.monitor is not None:
                 self._alarms += [f"the certificate no longer holds: {alarm}" for alarm in self.monitor.end_episode()]
+
+    status = run_status
 
     def await_truth(self) -> None:
         """Write the present stage to the record only after `add_truth`."""

@@ -17,6 +17,8 @@ def reason_of(record: Record) -> str:
             return f"{name}: took over {why}"
         case "no context" | "no decision":
             return f"{name}: first in the fallback order, nothing could be decided {why}"
+        case "guard":
+            return f"{name}: the guard has fallen back to it, the blend was shown to be worse in every objective"
         case "alone":
             return f"{name}: the only one fit to drive {why}"
         case "dwell":

@@ -49,7 +49,7 @@ class StageDecision(NamedTuple):
     arm: int  # the controller that drives, or SAFE_ACTION
     picked: int  # arm that the rule picked, -1 without a decision
     previous: int  # arm of the stage before, SAFE_ACTION if there was none
-    cause: str  # first, rule, alone, dwell, fallback, no context, no decision, safe action
+    cause: str  # first, rule, alone, dwell, guard, fallback, no context, no decision, safe action
     decision: Decision | None  # about the arms `asked`, in their order
     asked: tuple[int, ...]
     features: FloatArray | None  # (arms, features), NaN in the rows of arms without context

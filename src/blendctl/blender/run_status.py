@@ -1,0 +1,40 @@
+"""How the run of a blender goes: counts, warnings, and the evidence of its guard and its monitor."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from blendctl.blender.core import Blender
+
+
+def run_status(blender: Blender) -> dict[str, Any]:
+    """Return as JSON data: stages, failures, warnings, the guard's and the monitor's evidence.
+
+    `loss_bound` and `correct` are about single stages of `stage_steps` control steps, not about episodes.
+    """
+    bound = blender.loss_bound
+    return {
+        "stages": blender.counts.stages,
+        "stage_steps": blender.hold,
+        "episodes": blender.episode,
+        "events": blender.counts.events,
+        "failures": dict(zip(blender.names, blender.drivers.bench.failures, strict=True)),
+        "loss_bound": bound if math.isfinite(bound) else None,
+        "warnings": list(blender.warnings.messages),
+        "guard": None if blender.guard is None else blender.guard.status(),
+        "certificate": None if blender.monitor is None else blender.monitor.status(),
+    }
+
+
+def stage_in_words(steps: int, seconds: float | None) -> str:
+    """Return how far `correct` and the loss bound look: a stage of so many steps, of so many seconds each.
+
+    >>> stage_in_words(1, 0.02), stage_in_words(5, 0.05), stage_in_words(5, None)
+    ('the next 20 ms', 'the next 250 ms', 'the next 5 control steps')
+    """
+    if seconds is None:
+        return "the next control step" if steps == 1 else f"the next {steps} control steps"
+    length = steps * seconds
+    return f"the next {1000 * length:.3g} ms" if length < 1.0 else f"the next {length:.3g} s"

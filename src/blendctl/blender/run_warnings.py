@@ -1,0 +1,106 @@
+"""Warn while a blender runs: features too long, a context that explains little, failures, a cost that never comes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from blendctl.bandit import BlendingBandit
+    from blendctl.blender.bench import Bench
+
+FloatArray = NDArray[np.float64]
+
+LOG = logging.getLogger("blendctl")
+EVERY = 200  # stages between two looks
+OFTEN = 0.05  # share of decisions whose features were shortened
+LEAST_STAGES = 500  # before a context is judged
+LOW = 0.05  # share of the feedback's variance; a context that explains less decides nothing
+SAMPLED = 4  # every so many stages an estimate is compared with the feedback: it takes as long as half a decision
+MANY_FAILURES = 10
+SILENT_EPISODES = 5  # without any cost
+
+
+class RunWarnings:
+    """Collect what the user should know while the run goes on; every warning is logged once, and kept."""
+
+    def __init__(
+        self, names: Sequence[str], objectives: Sequence[str], bandit: BlendingBandit, bench: Bench, judged: bool
+    ) -> None:
+        self.messages: list[str] = []
+        self._names, self._objectives, self._bandit, self._bench = names, objectives, bandit, bench
+        self._judged = judged  # whether estimates are compared with the feedback
+        self._known: set[str] = set()
+        self._rescaled = bandit.rescaled, bandit.decisions
+        self._count = self._sampled = 0  # stages, and those whose estimates were compared
+        self._sums = np.zeros((3, len(objectives)))  # feedback, its square, squared error of the estimates
+        self._silent = [k for k, name in enumerate(objectives) if name.startswith("-")]  # always 0 so far
+        self._episodes = 0
+
+    def add_stage(self, stage: Any, scales: FloatArray) -> None:
+        """Take notice of a stage of the ledger whose feedback is complete; scales (objectives,) are its units."""
+        if stage.feedback is None or stage.late:
+            return
+        self._count += 1
+        if self._silent:
+            self._silent = [k for k in self._silent if not stage.feedback[k]]
+        choice = stage.choice
+        if self._judged and self._count % SAMPLED == 0 and choice.decision is not None and choice.arm in choice.asked:
+            feedback = stage.feedback / scales
+            error = feedback - choice.decision.estimate[choice.asked.index(choice.arm)]
+            self._sums += np.stack([feedback, feedback**2, error**2])
+            self._sampled += 1
+        if self._count % EVERY == 0:
+            self._look()
+
+    def end_episode(self) -> None:
+        """Take notice of the end of an episode."""
+        self._episodes += 1
+        if self._episodes == SILENT_EPISODES:
+            for name in (self._objectives[k] for k in self._silent):
+                self._say(
+                    f"the {name[1:]} was 0 in every step of {SILENT_EPISODES} episodes, though it is an objective; is "
+                    "it the right signal?",
+                    key=name,
+                )
+        self._look_at_failures()
+
+    def _look(self) -> None:
+        rescaled, decisions = self._bandit.rescaled - self._rescaled[0], self._bandit.decisions - self._rescaled[1]
+        if decisions and rescaled > OFTEN * decisions:
+            self._say(
+                f"{rescaled} features of {decisions} decisions were longer than feature_bound and were shortened: the "
+                "learner sees them distorted, and the bound on the loss does not hold. Use features.Scaled, or scales=",
+                key="shortened",
+            )
+        self._look_at_failures()
+        if self._judged and self._count >= LEAST_STAGES and self._sampled:
+            total, squares, errors = self._sums
+            spread = squares - total**2 / self._sampled
+            for name, varies, size, error in zip(self._objectives, spread, squares, errors, strict=True):
+                if varies > 1e-9 * size and 1.0 - error / varies < LOW:
+                    self._say(
+                        f"the context explains {max(0.0, 1.0 - error / varies):.0%} of the {name.removeprefix('-')} of "
+                        f"a stage after {self._count} stages: the choices are hardly better than chance in it. Try "
+                        "blendctl fit, other features, or a longer hold",
+                        key=f"context {name}",
+                    )
+
+    def _look_at_failures(self) -> None:
+        for name, failures in zip(self._names, self._bench.failures, strict=True):
+            if failures >= MANY_FAILURES:
+                self._say(
+                    f"{name} has failed {failures} times: the blend is driven by the others. Test it with "
+                    "blendctl check-controller",
+                    key=f"failures {name}",
+                )
+
+    def _say(self, message: str, *, key: str) -> None:
+        if key not in self._known:
+            self._known.add(key)
+            self.messages.append(message)
+            LOG.warning(message)
