@@ -195,3 +195,19 @@ def test_an_environment_that_cannot_be_driven_is_not_usable():
     found = check_environment(Broken())
     assert not found.usable
     assert "no motor" in found.problems[0]
+
+
+def test_an_id_with_a_module_imports_it(tmp_path, monkeypatch):
+    (tmp_path / "far_away.py").write_text(
+        "import gymnasium\n"
+        "gymnasium.register('FarAway-v0', 'gymnasium.envs.classic_control:PendulumEnv', max_episode_steps=7)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        assert EnvironmentSpec("far_away:FarAway-v0").make().spec.max_episode_steps == 7
+        with pytest.raises(InputError, match="there is no environment"):
+            EnvironmentSpec("far_away:Missing-v0")
+        with pytest.raises(InputError, match='"nowhere" cannot be imported'):
+            EnvironmentSpec("nowhere:FarAway-v0")
+    finally:
+        gymnasium.registry.pop("FarAway-v0", None)

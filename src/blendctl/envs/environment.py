@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import importlib
 import inspect
 import json
 import os
@@ -255,16 +256,18 @@ def _in_gymnasium(name: str) -> bool:
         return True
     if name in task_names():
         return False
-    module, colon, _ = name.rpartition(":")
-    if not colon and "-v" not in name and "/" not in name:
-        return False
-    if colon and is_python(name):
+    module, colon, known = name.rpartition(":")
+    if colon and not is_python(name):
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise InputError(f'"{module}" cannot be imported: {error}') from error
+        return known in gymnasium.registry
+    if colon or ("-v" not in name and "/" not in name):
         return False
     try:
         gymnasium.spec(name)
-    except (gymnasium.error.Error, ImportError, ValueError) as error:
-        if colon and isinstance(error, ImportError):
-            raise InputError(f'"{module}" cannot be imported: {error}') from error
+    except (gymnasium.error.Error, ImportError, ValueError):
         return False
     return True
 
