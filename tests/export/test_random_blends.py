@@ -96,6 +96,7 @@ RULES = (
     "maximal-loss",
     "pareto-uniform",
     "linear",
+    "greedy",
     "chebyshev",
     "lexicographic",
     "cost-budget",
@@ -138,6 +139,23 @@ def observations(rng, steps):
     for row in np.flatnonzero(rng.random(steps) < 0.05):
         rows[row, rng.integers(SIZE)] = np.nan
     return rows
+
+
+def test_the_reward_alone_can_be_foreseen(tmp_path):
+    rng = np.random.default_rng(5)
+    controllers = make_controllers(rng, ["network"] * 3)
+    feature = lookahead(rng, controllers, prefer=0.4)
+    blender = Blender(controllers, features=feature, objectives=["reward"], stochastic=False, seed=0)
+    assert blender.bandit.rule.name == "greedy"
+    blender.export(tmp_path)
+    compiled = CompiledBlend(tmp_path, "-O0")
+    assert compiled.selfcheck() == 0
+    for row in rng.uniform(0.0, 1.0, (60, SIZE)):
+        arm, action = compiled.act(row)
+        np.testing.assert_array_equal(blender.act(row), action)
+        assert arm == blender.choice.arm
+        reward = float(rng.normal())
+        assert compiled.observe([reward]) == blender.observe(reward)
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))

@@ -228,6 +228,12 @@ def _reason(declared: Any) -> str:
 
 def _lookahead(builder: CBuilder, spec: BlendSpec, bound: BoundLookAhead) -> FeatureParts:
     network, dial = bound.network, bound.dial
+    if bound.flattening is not None and not bound.flattening.plain:
+        builder.problems.append("observations are not vectors; wrap the environment in gymnasium's FlattenObservation")
+    if dial.cost_budget is not None and "-cost" not in spec.objectives:
+        builder.problems.append(
+            'a cost budget needs the objective "-cost", by which the exported blend learns the cost'
+        )
     builder.flag("BOOTSTRAPS")
     encoded = builder.encoding(network.encoding, room=1)
     level = builder.network(network.level, "look-ahead, level")
@@ -248,6 +254,7 @@ def _lookahead(builder: CBuilder, spec: BlendSpec, bound: BoundLookAhead) -> Fea
         costs, log_weights = dial.curve
         constants += define(
             COST_BUDGET=dial.cost_budget,
+            COST_OBJECTIVE=list(spec.objectives).index("-cost") if "-cost" in spec.objectives else 0,
             EPISODE_STEPS=dial.episode_steps,
             SAFEST_COST=dial.safest_cost,
             LOWEST_WEIGHT=low,

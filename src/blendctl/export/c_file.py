@@ -14,6 +14,7 @@ from blendctl.bandit.rules import (
     Chebyshev,
     CostBudget,
     Fixed,
+    Greedy,
     Lexicographic,
     Linear,
     MaximalLoss,
@@ -38,6 +39,7 @@ RULE_FLAGS: dict[type[Any], str] = {
     MaximalLoss: "RULE_MAXIMAL_LOSS",
     ParetoUniform: "RULE_PARETO_UNIFORM",
     Linear: "RULE_LINEAR",
+    Greedy: "RULE_GREEDY",
     Chebyshev: "RULE_CHEBYSHEV",
     Lexicographic: "RULE_LEXICOGRAPHIC",
     CostBudget: "RULE_COST_BUDGET",
@@ -238,7 +240,7 @@ class CBlend:
         text = define(NEEDS_GREATEST=greatest, NEEDS_DOMINANCE=dominance)
         if isinstance(rule, MaximalLoss):
             text += define(RULE_PRINTED=rule.printed or len(self.spec.names) < 3)
-        if isinstance(rule, Linear | Chebyshev):
+        if isinstance(rule, Linear | Greedy | Chebyshev):
             chosen = np.ones(m) if rule.weights is None else np.asarray(rule.weights, np.float64)
             text += array("rule_weights", chosen, kind="double")
         if isinstance(rule, Chebyshev):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from blendctl.bandit import memory_layout
-from blendctl.bandit.rules import Fixed, Linear, MaximalLoss
+from blendctl.bandit.rules import Fixed, Greedy, Linear, MaximalLoss
 from blendctl.controllers.network import NetworkController
 from blendctl.errors import InputError
 from blendctl.export.onnx_builder import GraphBuilder
@@ -54,7 +54,7 @@ class OnnxBlend:
         width, estimate, ucb = self._indices(psi)
         best = g.op("ReduceMax", ucb, axes=[0], keepdims=1)
         loss = g.op("ReduceMax", g.op("Sub", best, ucb), axes=[1], keepdims=0)
-        arm = self._arm(loss, ucb)
+        arm = self._arm(loss, ucb, estimate)
         action = g.op("Squeeze", g.op("Gather", stacked, arm, axis=0), g.const([0], np.int64))
         shapes: dict[str, tuple[str, tuple[int, ...]]]
         shapes = {"psi": (psi, (self.arms, self.d)), "estimate": (estimate, (self.arms, self.m))}
@@ -193,16 +193,16 @@ class OnnxBlend:
         long = g.op("Greater", length, g.const(bound * (1.0 + 1e-6)))
         return g.op("Where", long, g.op("Div", g.op("Mul", psi, g.const(bound)), length), psi)
 
-    def _arm(self, loss: str, ucb: str) -> str:
+    def _arm(self, loss: str, ucb: str, estimate: str) -> str:
         """Return the first candidate of the rule, (1,)."""
         g, rule, options = self.graph, self.spec.options.made_rule, self.spec.options
         if isinstance(rule, Fixed):
             return g.const([rule.arm], np.int64)
         largest = g.op("ReduceMax", g.op("Abs", ucb), axes=[0, 1], keepdims=0)
         tolerance = g.op("Mul", largest, g.const(options.tie_tolerance))
-        if isinstance(rule, Linear):
+        if isinstance(rule, Linear | Greedy):
             weights = np.ones(self.m) if rule.weights is None else np.asarray(rule.weights, np.float64)
-            score = g.op("MatMul", ucb, g.const(weights))
+            score = g.op("MatMul", estimate if isinstance(rule, Greedy) else ucb, g.const(weights))
             tolerance = g.op("Mul", tolerance, g.const(float(weights.sum())))
         else:
             score = g.op("Neg", loss)
@@ -244,11 +244,16 @@ def _problems(spec: BlendSpec) -> list[str]:
         for name, controller in zip(spec.names, spec.controllers, strict=True)
         if type(controller) is not NetworkController
     ]
-    if not isinstance(spec.bound, BoundLookAhead):
+    if isinstance(spec.bound, BoundLookAhead):
+        if spec.bound.flattening is not None and not spec.bound.flattening.plain:
+            problems.append("observations are not vectors")
+    else:
         problems += _feature_problems(spec.feature)
     rule = spec.options.made_rule
-    if not isinstance(rule, MaximalLoss | Linear | Fixed):
-        problems.append(f'the rule "{rule.name}" is not written as a graph; allowed: maximal-loss, linear, fixed')
+    if not isinstance(rule, MaximalLoss | Linear | Greedy | Fixed):
+        problems.append(
+            f'the rule "{rule.name}" is not written as a graph; allowed: maximal-loss, linear, greedy, fixed'
+        )
     if spec.options.n_features > LONGEST:
         problems.append(f"psi has {spec.options.n_features} entries; allowed: {LONGEST}")
     if spec.previous:

@@ -65,7 +65,9 @@ static void lookahead_target(const struct foresight *after, double weight, doubl
         if (after->scores[a] > after->scores[best])
             best = a;
     feedback[0] = (feedback[0] + D(STAGE_DISCOUNT) * after->returns[best]) / unit;
+#if OBJECTIVES > 1
     feedback[1] = (feedback[1] + D(STAGE_DISCOUNT) * -after->costs[best]) * weight / unit;
+#endif
 }
 #endif
 

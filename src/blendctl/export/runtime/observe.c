@@ -19,7 +19,7 @@ int blend_observe(blend_state *s, const double feedback[BLEND_AT_LEAST(BLEND_OBJ
         stage->feedback[k] += D(feedback[k]) * STEP_DISCOUNT(stage->steps - 1);
 #if HAS_BUDGET
     if (!stage->retired)
-        s->spent -= D(feedback[1]);
+        s->spent -= feedback[COST_OBJECTIVE];
 #endif
 #if BLEND_LEARNS
     if (stage->closed && learn(s) && !stage->retired)

@@ -44,7 +44,8 @@ static int mark_candidates(struct learner *s, struct decision *out)
 {
     const int arms = out->arms;
     int a;
-#if RULE_MAXIMAL_LOSS || RULE_THOMPSON || RULE_COST_BUDGET || RULE_CHEBYSHEV || RULE_LINEAR || RULE_LEXICOGRAPHIC
+#if RULE_MAXIMAL_LOSS || RULE_THOMPSON || RULE_COST_BUDGET || RULE_CHEBYSHEV || RULE_LINEAR || RULE_GREEDY \
+    || RULE_LEXICOGRAPHIC
     const double tolerance = tolerance_of(out);
     double score[ARMS];
     int k;
@@ -63,7 +64,7 @@ static int mark_candidates(struct learner *s, struct decision *out)
     for (a = 0; a < arms; a++)
         out->marked[a] = 1;
     drop_dominated(out, tolerance_of(out));
-#elif RULE_LINEAR
+#elif RULE_LINEAR || RULE_GREEDY
     {
         double total = D(0);
         for (k = 0; k < OBJECTIVES; k++)
@@ -71,7 +72,7 @@ static int mark_candidates(struct learner *s, struct decision *out)
         for (a = 0; a < arms; a++) {
             score[a] = D(0);
             for (k = 0; k < OBJECTIVES; k++)
-                score[a] += rule_weights[k] * out->ucb[a][k];
+                score[a] += rule_weights[k] * (RULE_GREEDY ? out->estimate[a][k] : out->ucb[a][k]);
         }
         mark_greatest(score, tolerance * total, arms, out->marked, 0);
     }
