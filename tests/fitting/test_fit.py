@@ -12,6 +12,7 @@ from rooms import Rooms, always_0, always_1, fast, slow
 from blendctl import Blender, fit, run
 from blendctl.cli import main
 from blendctl.errors import InputError
+from blendctl.reports import build_report
 
 SMALL = {"seed": 3, "steps": 400, "hold": 5}
 
@@ -74,6 +75,7 @@ def test_the_page_has_the_verdict_and_loads_nothing(fitted):
     assert "Use the blend" in page
     assert "default-src 'none'" in page
     assert "coin per episode" in page
+    assert build_report(fitted / "out") == page
 
 
 def test_the_directory_drives_the_blend(fitted):

@@ -40,6 +40,14 @@ def test_a_blend_must_leave_the_mixing_line(blend, expected, score):
     assert judged.score.value == pytest.approx(score, abs=0.06)
 
 
+def test_the_words_name_methods_that_are_as_good_as_the_blend():
+    methods = {"blend": outcomes(95, 15), "fast": FAST, "slow": SLOW, "threshold": outcomes(95, 15, seed=5)}
+    methods["shared"] = outcomes(75, 30)
+    judged = judge(methods, ["fast", "slow"], performant="fast", safe="slow", scales=measure_scales([FAST, SLOW]))
+    assert judged.words.endswith("Not shown to be worse than the blend: threshold.")
+    assert "shared" not in judged.front
+
+
 def test_a_controller_that_dominates_is_the_verdict_unless_the_blend_beats_it():
     best, worst = outcomes(100, 10, seed=1), outcomes(50, 50, seed=2)
     assert verdict(outcomes(99, 11), best, worst).verdict == "fast"

@@ -22,7 +22,7 @@ from blendctl.cli.shared_options import open_option, trust_code_option
 @trust_code_option
 @open_option("the page")
 def report(run: Path, out: Path | None, replays: int | None, open_page: bool) -> None:
-    """Write one self-contained HTML page about RUN: the output of `blend`, `reproduce` or `compare`, or a record."""
+    """Write one self-contained HTML page about RUN: the output of blend, fit, reproduce or compare, or a record."""
     from rich.console import Console
 
     from blendctl.atomic import write_atomically

@@ -69,11 +69,16 @@ def judge(
     corner = (methods[performant].points, methods[safe].points)
     rows = {name: _row(one, corner) for name, one in methods.items()}
     score = _score(methods[BLEND], corner)
-    better = [_shown_above(scales.utility(methods[BLEND].points) - scales.utility(methods[n].points)) for n in names]
+
+    def above(name: str) -> bool:
+        return _shown_above(scales.utility(methods[BLEND].points) - scales.utility(methods[name].points))
+
     lifted = score.interval is None or score.interval[0] > 0
     best = next((name for name in names if _dominates(name, names, methods)), None)
-    if all(better) and lifted:
+    if all(map(above, names)) and lifted:
         verdict, why = BLEND, "Use the blend: it is shown to be better than every controller and than mixing them."
+        close = [name for name in methods if name not in (BLEND, *names) and not above(name)]
+        why += f" Not shown to be worse than the blend: {', '.join(close)}." if close else ""
     elif best is not None:
         verdict = best
         why = (

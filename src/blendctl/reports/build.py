@@ -8,16 +8,17 @@ from blendctl.file_reading import reading
 from blendctl.reports.blend_page import BLEND_PAGE
 from blendctl.reports.blend_run import read_blend_run
 from blendctl.reports.compare_page import COMPARE_PAGE, read_compare_run
+from blendctl.reports.fit_page import fit_html
 from blendctl.reports.html import page_html
 from blendctl.reports.reproduce_page import REPRODUCE_PAGE
 from blendctl.reports.reproduce_run import read_reproduce_run
 from blendctl.reports.run_dir import open_run_dir
 
-REPLAYS = {"blend": 10, "reproduce": 3, "compare": 0}  # episodes
+REPLAYS = {"blend": 10, "reproduce": 3, "compare": 0, "fit": 0}  # episodes
 
 
 def build_report(run: str | Path, *, replays: int | None = None) -> str:
-    """Return the page of a run as HTML; `run` is the output directory of `blendctl blend`, `reproduce` or `compare`.
+    """Return the page of a run as HTML; `run` is the output directory of `blend`, `reproduce`, `compare` or `fit`.
 
     The page of an incomplete run shows what exists, with a banner. replays: number of episodes to replay. The default
     is 10 for a blend, the costliest ones, and 3 for an experiment, which are rerun.
@@ -25,6 +26,8 @@ def build_report(run: str | Path, *, replays: int | None = None) -> str:
     folder = open_run_dir(run)
     count = REPLAYS[folder.kind] if replays is None else replays
     with reading(folder.path, "a run"):
+        if folder.kind == "fit":
+            return fit_html(folder.summary)
         if folder.kind == "compare":
             return page_html(COMPARE_PAGE, read_compare_run(folder))
         if folder.kind == "reproduce":

@@ -16,7 +16,7 @@ class RunDir:
     """The files of one run that exist."""
 
     path: Path
-    kind: str  # "blend", "reproduce" or "compare"
+    kind: str  # "blend", "reproduce", "compare" or "fit"
     summary: dict[str, Any]  # written at the end of the run, empty if it did not finish
     about: dict[str, Any]  # written at the start of the run, empty without run.json
     record: list[Path]
@@ -38,6 +38,11 @@ def open_run_dir(path: str | Path) -> RunDir:
         return RunDir(folder, "reproduce", _read_json(folder / "verdict.json"), about, record, [], [])
     if experiment == "compare" or (experiment is None and (folder / "compare.parquet").is_file()):
         return RunDir(folder, "compare", {}, about, record, [], [])
+    if experiment == "fit":
+        card = _read_json(folder / "card.json")
+        if not card:
+            raise FileFormatError(f"{folder} has no card.json: its fit did not finish; run it again")
+        return RunDir(folder, "fit", card, about, record, [], [])
     if experiment not in (None, "blend") or ("names" not in summary | about and not record):
         inside = ", ".join(sorted(entry.name for entry in folder.iterdir())[:8]) or "nothing"
         raise FileFormatError(
