@@ -5,9 +5,26 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
 from blendctl.errors import BlendctlError
+
+
+@contextlib.contextmanager
+def naming_file(path: Path) -> Iterator[None]:
+    """Turn an OSError into one that names the file: a full disk raises errors without a name.
+
+    >>> with naming_file(Path("out/run.json")):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    OSError: [Errno 28] No space left on device: 'out/run.json'
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise OSError(error.errno or 0, reason, str(path)) from error
 
 
 def write_atomically(path: Path, data: bytes, *, make_folder: bool = True) -> None:
@@ -17,18 +34,19 @@ def write_atomically(path: Path, data: bytes, *, make_folder: bool = True) -> No
     """
     if path.exists() and not path.is_file():
         raise BlendctlError(f"cannot write {path}: it exists and is not a regular file")
-    if make_folder:
-        path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with part.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    with naming_file(path):
+        if make_folder:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with part.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
     sync_folder(path.parent)
 
 
