@@ -9,6 +9,7 @@ from blendctl.cli import main
 from blendctl.controllers import load
 from blendctl.controllers import zoo as zoo_module
 from blendctl.controllers.zoo import find_controller_file
+from blendctl.directory_lock import DirectoryLock
 
 TINY = ["--steps", 400, "--worlds", 2, "--horizons", "1,2", "--passes", 1, "--threads", 1]
 
@@ -95,6 +96,11 @@ def test_shipped_controllers_are_changed_only_on_request(zoo, capsys):
     code, _, err = call(capsys, "train-context", "PointGoal1/ppo", *TINY, "--out", "copies")
     assert code == 1
     assert "copies/ppo.safetensors exists" in err
+
+    with DirectoryLock("copies"):
+        code, _, err = call(capsys, "train-context", "PointGoal1/ppo", *TINY, "--out", "copies", "--replace")
+    assert code == 1
+    assert "copies is in use by another run" in err
 
     code, _, err = call(capsys, "train-context", "PointGoal1/ppo", *TINY, "--replace")
     assert code == 0, err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from blendctl.errors import FileFormatError, InputError
 from blendctl.features import Twin
 from blendctl.features.flattening import Flattening
 from blendctl.features.registry import FEATURES
+from blendctl.file_reading import read_json_object, reading
 
 BLEND_FILES = ("bandit.safetensors", "blend.safetensors")
 # Arguments of `Blender` that run.json holds; the learner's file has its own options (rule, noise, scales).
@@ -70,9 +70,11 @@ def read_blend_dir(path: str | Path) -> BlendDir:
     file = next((folder / name for name in BLEND_FILES if (folder / name).is_file()), None)
     if file is None:
         raise FileFormatError(f"{folder} has no {BLEND_FILES[0]}: its run did not finish; run the blend again")
-    try:
+    with reading(folder / "run.json", "the description of a blend"):
         options = about["options"]
         settings = {name: options[name] for name in SETTINGS if name in options}
+        for name, value in settings.items():
+            _check_setting(name, value)
         settings["features"] = _restore_feature(settings.get("features"), folder)
         steps = about.get("steps")
         return BlendDir(
@@ -85,21 +87,30 @@ def read_blend_dir(path: str | Path) -> BlendDir:
             steps=None if steps is None else int(steps),
             settings=settings,
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise FileFormatError(f"{folder / 'run.json'} does not describe a blend: {error!r}") from error
 
 
 def _read_run_file(folder: Path) -> dict[str, Any]:
     path = folder / "run.json"
     if not path.is_file():
         raise InputError(f"{folder} is not the directory of a blend: expected what `blendctl blend` or `fit` wrote")
-    try:
-        about = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise FileFormatError(f"{path} cannot be read as JSON ({error}); is it damaged?") from error
-    if not isinstance(about, dict) or about.get("experiment") not in ("blend", "fit"):
+    about = read_json_object(path)
+    if about.get("experiment") not in ("blend", "fit"):
         raise InputError(f"{folder} is not the directory of a blend: its run.json is of another experiment")
     return about
+
+
+def _check_setting(name: str, value: Any) -> None:
+    """Raise ValueError unless a setting has a kind that `Blender` takes, so that it can judge the value itself."""
+    if isinstance(value, list) and name in ("objectives", "features", "fallback"):
+        allowed = all(isinstance(word, str | dict) for word in value)
+    else:
+        kinds = {
+            "features": str | dict | None, "hold": int | None, "dwell": int, "context": str, "frozen": bool,
+            "fallback": str | None, "stochastic": bool,
+        }  # fmt: skip
+        allowed = name in kinds and isinstance(value, kinds[name])
+    if not allowed:
+        raise ValueError(f"{name} is {str(value)[:100]!r}")
 
 
 def _restore_feature(declared: Any, folder: Path) -> Any:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from blendctl.atomic import write_atomically
 from blendctl.certificates.claim import Bounds, Claim, bounds
 from blendctl.errors import FileFormatError
+from blendctl.file_reading import read_json_object, reading
 
 FORMAT, VERSION = "blendctl-certificate", 1
 NOT_COVERED = (
@@ -85,12 +86,16 @@ def certify(
 def read_certificate(path: str | Path) -> Certificate:
     """Read a certificate; raise FileFormatError unless its bounds follow from its own episodes."""
     path = Path(path)
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(data, dict) or data.get("format") != FORMAT:
+    if not path.is_file():
+        raise FileFormatError(f"cannot read the certificate {path}: it is not a file")
+    with reading(path, "a certificate"):
+        data = read_json_object(path)
+        if data.get("format") != FORMAT:
             raise FileFormatError(f"{path} is not a certificate of `blendctl certify`")
         if data["version"] != VERSION:
             raise FileFormatError(f"{path} has format version {data['version']}, this blendctl reads version {VERSION}")
+        if not isinstance(data.get("digests", {}), dict):
+            raise ValueError("its digests are not a JSON object")
         ranges = data["return_range"]
         values = {name: data[name] for name in ("budget", "cost_ceiling", "share", "confidence")}
         claim = Claim(**values, return_range=None if ranges is None else (float(ranges[0]), float(ranges[1])))
@@ -104,14 +109,10 @@ def read_certificate(path: str | Path) -> Certificate:
             settings=int(data["settings"]),
             about={name: value for name, value in data.items() if name not in known},
         )
-    except OSError as error:
-        raise FileFormatError(f"cannot read the certificate {path}: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
-        raise FileFormatError(f"{path} is damaged: {error}") from error
-    for name, value in asdict(certificate.bounds).items():
-        if not _equal(data.get(name), value):
-            raise FileFormatError(f"{path} was changed: {name} is {data.get(name)}, its episodes show {value}")
-    return certificate
+        for name, value in asdict(certificate.bounds).items():
+            if not _equal(data.get(name), value):
+                raise FileFormatError(f"{path} was changed: {name} is {data.get(name)}, its episodes show {value}")
+        return certificate
 
 
 def _equal(there: Any, here: float | None) -> bool:

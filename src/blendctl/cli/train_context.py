@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from blendctl.cli.world_argument import world_option
 from blendctl.controllers import NetworkController, load, write_controller
 from blendctl.controllers.card import optional_number
 from blendctl.controllers.zoo import find_controller_file, in_zoo, write_card
+from blendctl.directory_lock import DirectoryLock
 from blendctl.errors import FileFormatError, InputError
 from blendctl.training.context_config import ContextConfig
 
@@ -70,7 +72,10 @@ def train_context(
         raise
     except (ValueError, OverflowError) as error:
         raise InputError(f"steps {steps!r} or horizons {horizons!r} are not numbers; try 5e5 and 1,10,50") from error
-    with progress_bar() as progress:
+    with ExitStack() as stack:
+        for folder in sorted({path.parent for path in targets}):
+            stack.enter_context(DirectoryLock(folder))
+        progress = stack.enter_context(progress_bar())
         bars = {}
 
         def on_progress(stage: str, share: float) -> None:
@@ -79,10 +84,11 @@ def train_context(
             progress.update(bars[stage], completed=share)
 
         trained = train_contexts(loaded, world=trained_in.pop(), config=config, on_progress=on_progress)
+        for controller, path in zip(trained, targets, strict=True):
+            write_controller(controller, path)
+            write_card(controller.card, path)
     table = make_table("controller", "horizon", "R² reward", "R² cost", "alone: reward", "cost")
-    for name, controller, path in zip(controllers, trained, targets, strict=True):
-        write_controller(controller, path)
-        write_card(controller.card, path)
+    for name, controller in zip(controllers, trained, strict=True):
         for row in controller.card["context"]["r2"]:
             numbers = ("reward_blending", "cost_blending", "reward_alone", "cost_alone")
             table.add_row(name, str(row["horizon"]), *(f"{row[k]:.3f}" for k in numbers))

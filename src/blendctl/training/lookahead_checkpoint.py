@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.numpy import load_file
 from safetensors.numpy import save as save_arrays
 from safetensors.torch import save as save_tensors
@@ -19,7 +19,8 @@ from blendctl.atomic import write_atomically
 from blendctl.controllers import Encoding
 from blendctl.controllers.lookahead_network import Normalisation
 from blendctl.controllers.number_checks import check_real, check_whole
-from blendctl.errors import FileFormatError, InputError
+from blendctl.errors import InputError
+from blendctl.file_reading import parse_json, reading
 from blendctl.training.lookahead_config import LookAheadConfig
 from blendctl.training.lookahead_data import DecisionBuffer, Decisions
 from blendctl.training.lookahead_learner import LookAheadLearner
@@ -101,9 +102,9 @@ def read_checkpoint(directory: Path) -> LookAheadCheckpoint:
     path = directory / CHECKPOINT_FILE
     if not path.is_file():
         raise InputError(f"{directory} has no checkpoint to resume; start the run without resume")
-    try:
+    with reading(path, "a readable look-ahead checkpoint"):
         with safe_open(str(path), framework="pt") as file:
-            header = json.loads((file.metadata() or {})["blendctl"])
+            header = parse_json((file.metadata() or {})["blendctl"])
             if (header["format"], header["version"]) != (FORMAT, VERSION):
                 raise ValueError(f"format {header['format']}, version {header['version']}")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dict
@@ -117,8 +118,6 @@ def read_checkpoint(directory: Path) -> LookAheadCheckpoint:
             tensors=tensors,
             **counts,
         )
-    except (SafetensorError, OSError, KeyError, ValueError, TypeError, RecursionError) as error:
-        raise FileFormatError(f"{path} is not a readable look-ahead checkpoint ({error})") from error
 
 
 def read_decisions(directory: Path) -> Iterator[Decisions]:
@@ -137,7 +136,7 @@ def _write(decisions: Decisions, path: Path) -> None:
 
 
 def _read(path: Path) -> Decisions:
-    try:
+    with reading(path, "decisions of look-ahead training"):
         decisions = Decisions(**load_file(str(path)))
         n, k = decisions.near_carry.shape
         empty = Decisions.empty(0, k, decisions.inputs.shape[1])
@@ -146,5 +145,3 @@ def _read(path: Path) -> Decisions:
             if array.dtype != expected.dtype or array.shape != (n, *expected.shape[1:]) or not np.isfinite(array).all():
                 raise ValueError(f"{name} has a wrong shape or type, or is not finite")
         return decisions
-    except (SafetensorError, OSError, TypeError, ValueError, IndexError) as error:
-        raise FileFormatError(f"{path} cannot be read as decisions ({error}); is it damaged?") from error
