@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from blendctl.atomic import sync_file, sync_folder
+from blendctl.atomic import naming_file, sync_file, sync_folder
 from blendctl.errors import FileFormatError
 from blendctl.file_reading import check_unpacked, parse_json, reading
+from blendctl.parquet_footer import claimed_size
 
 if TYPE_CHECKING:
     import pyarrow
@@ -30,9 +31,14 @@ def write_part(directory: Path, number: int, table: pyarrow.Table, *, format_nam
     # readers skip names that start with a dot
     hidden = directory / f".{name}"
     described = table.replace_schema_metadata({format_name: json.dumps(header)})
-    pyarrow.parquet.write_table(described, hidden, compression="zstd", write_page_checksum=True)
-    sync_file(hidden)
-    hidden.replace(directory / name)
+    with naming_file(directory / name):
+        try:
+            pyarrow.parquet.write_table(described, hidden, compression="zstd", write_page_checksum=True)
+            sync_file(hidden)
+            hidden.replace(directory / name)
+        except BaseException:
+            hidden.unlink(missing_ok=True)
+            raise
     sync_folder(directory)
 
 
@@ -51,31 +57,35 @@ def read_part(path: Path, *, format_name: str, version: int) -> tuple[dict[str, 
 
 def read_table(path: Path) -> pyarrow.Table:
     """Return the table in a Parquet file; raise `FileFormatError` if it cannot be read."""
+    with reading(path, "a Parquet file"), path.open("rb") as file:
+        return unpack_table(file, path.stat().st_size)
+
+
+def unpack_table(source: IO[bytes], size: int) -> pyarrow.Table:
+    """Return the table of a Parquet file of `size` bytes; raise unless it unpacks to an allowed size."""
     import pyarrow
     import pyarrow.compute
     import pyarrow.parquet
 
-    with reading(path, "a Parquet file"):
-        size = path.stat().st_size
-        schema = pyarrow.parquet.read_schema(path)
-        # A repeated text is stored once: read it as a code, and add up how long it is before it is spelled out.
-        texts = [field.name for field in schema if pyarrow.types.is_string(field.type)]
-        if any(_holds_bytes(field.type) for field in schema if field.name not in texts):
-            raise ValueError("it has columns of bytes or of lists of texts")
-        with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True, read_dictionary=texts) as file:
-            groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-            columns = [group.column(i) for group in groups for i in range(group.num_columns)]
-            values = max(sum(c.num_values for c in columns), sum(g.num_rows * g.num_columns for g in groups))
-            check_unpacked(8 * values, size)
-            check_unpacked(sum(column.total_uncompressed_size for column in columns), size)
-            table = file.read()
-        spelled = 0
-        for name in texts:
-            for chunk in table[name].chunks:
-                lengths = pyarrow.compute.binary_length(chunk.dictionary).take(chunk.indices)
-                spelled += pyarrow.compute.sum(lengths).as_py() or 0
-        check_unpacked(spelled, size)
-        return table.cast(schema)
+    values, unpacked = claimed_size(source)
+    check_unpacked(8 * values, size)
+    check_unpacked(unpacked, size)
+    source.seek(0)
+    schema = pyarrow.parquet.read_schema(source)
+    # A repeated text is stored once: read it as a code, and add up how long it is before it is spelled out.
+    texts = [field.name for field in schema if pyarrow.types.is_string(field.type)]
+    if any(_holds_bytes(field.type) for field in schema if field.name not in texts):
+        raise ValueError("it has columns of bytes or of lists of texts")
+    with pyarrow.parquet.ParquetFile(source, page_checksum_verification=True, read_dictionary=texts) as file:
+        table = file.read()
+    spelled = 0
+    for name in texts:
+        for chunk in table[name].chunks:
+            lengths = pyarrow.compute.binary_length(chunk.dictionary).take(chunk.indices)
+            spelled += pyarrow.compute.sum(lengths).as_py() or 0
+    check_unpacked(spelled, size)
+    # The schema may hold an older copy of the metadata.
+    return table.cast(schema.with_metadata(table.schema.metadata))
 
 
 def _holds_bytes(kind: pyarrow.DataType) -> bool:

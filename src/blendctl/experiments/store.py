@@ -26,7 +26,8 @@ from blendctl.controllers.card import versions
 from blendctl.directory_lock import DirectoryLock
 from blendctl.errors import BlendctlError, FileFormatError, InputError
 from blendctl.experiments.units import Result, Unit
-from blendctl.file_reading import read_json_object, reading
+from blendctl.file_reading import parse_json, read_json_object, reading
+from blendctl.table_parts import unpack_table
 from blendctl.user_errors import describe_error
 
 FORMAT, VERSION = "blendctl-unit", 1
@@ -56,19 +57,19 @@ def decode(data: bytes, *, key: str) -> Result:
     table = None
     try:
         if data[:4] == b"PAR1":
-            table = pq.ParquetFile(io.BytesIO(data), page_checksum_verification=True).read()
-            whole = json.loads(table.schema.metadata[_KEY])
+            table = unpack_table(io.BytesIO(data), len(data))
+            whole = parse_json(table.schema.metadata[_KEY])
             table = table.replace_schema_metadata(None)
         else:
-            whole = json.loads(data)
+            whole = parse_json(data)
         if (whole["format"], whole["version"]) != (FORMAT, VERSION):
             raise FileFormatError(f"unit {key} is of format {whole['format']} {whole['version']}")
         if whole["key"] != key or hashlib.sha256(whole["content"].encode()).hexdigest() != whole["digest"]:
             raise FileFormatError(f"unit {key} was changed after it was written")
         return Result(json.loads(whole["content"])["values"], table, dict(whole["timing"]))
-    except FileFormatError:
-        raise
     except Exception as error:  # damaged bytes raise many kinds
+        if isinstance(error, FileFormatError) and f"unit {key}" in str(error):
+            raise
         raise FileFormatError(f"unit {key} is truncated or damaged: {describe_error(error)}") from error
 
 

@@ -1,0 +1,83 @@
+"""The size of a Parquet file is read from its footer without pyarrow, which ends the process on damaged ones."""
+
+import io
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from blendctl.errors import BlendctlError, FileFormatError
+from blendctl.parquet_footer import claimed_size
+from blendctl.table_parts import unpack_table
+
+TABLES = [
+    pa.table({"x": [1, 2], "y": [0.5, 1.5], "name": ["a", "b"]}),
+    pa.table({"lists": [[1, 2, 3], [], [4]], "flags": [True, None, False]}),
+    pa.table({f"c{i}": np.arange(300) for i in range(40)}),
+    pa.table({"x": pa.array([], pa.int64())}),
+]
+
+
+def parquet(table, **options):
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd", write_page_checksum=True, **options)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("rows", [2, 1000])
+def test_the_claimed_size_is_pyarrows(table, rows):
+    data = parquet(table, row_group_size=rows)
+    metadata = pq.read_metadata(io.BytesIO(data))
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    columns = [group.column(i) for group in groups for i in range(group.num_columns)]
+    cells = sum(group.num_rows * group.num_columns for group in groups)
+    values, unpacked = claimed_size(io.BytesIO(data))
+    assert values == max(sum(column.num_values for column in columns), cells)
+    assert unpacked == sum(column.total_uncompressed_size for column in columns)
+    assert unpack_table(io.BytesIO(data), len(data)).equals(table)
+
+
+def test_no_changed_bit_ends_the_process():
+    """A child tries every bit of the footer: pyarrow's own reader of column metadata aborts at some of them."""
+    data = parquet(TABLES[0])
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    child = os.fork()
+    if not child:
+        escaped = 1
+        try:
+            escaped = 0
+            for at in range(start, len(data)):
+                for bit in range(8):
+                    changed = bytearray(data)
+                    changed[at] ^= 1 << bit
+                    try:
+                        unpack_table(io.BytesIO(changed), len(changed))
+                    except (BlendctlError, ValueError, OSError, KeyError, TypeError):
+                        continue
+        finally:
+            os._exit(escaped)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize(
+    "footer",
+    [
+        b"",
+        b"\x19",
+        b"\x19\xfc" + b"\xff" * 11,
+        b"\x1c" * 40 + b"\x00" * 41,
+        b"\x1f\x00",
+        b"\x49\x1c\x19\x0c\x26\x01\x00\x00",
+    ],
+    ids=["empty", "truncated", "long number", "deep", "unknown kind", "negative rows"],
+)
+def test_a_damaged_footer_is_refused(footer):
+    data = b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+    with pytest.raises(FileFormatError, match="footer"):
+        claimed_size(io.BytesIO(data))
+    for other in (data[:-1], b"", b"PAR1", b"\xff" * 8):
+        with pytest.raises(FileFormatError, match="no footer"):
+            claimed_size(io.BytesIO(other))
