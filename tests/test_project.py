@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from packaging.utils import canonicalize_name
 
 import blendctl
 
@@ -68,6 +69,26 @@ def test_every_dependency_is_pinned_in_the_constraints(extra):
     wanted = PROJECT["project"]["dependencies"] + PROJECT["project"]["optional-dependencies"][extra]
     names = {re.match(r"[\w.-]+", line)[0].lower().replace("_", "-") for line in wanted}
     assert names <= pinned
+
+
+@pytest.mark.parametrize(("lock", "extras"), [("requirements.lock", ()), ("requirements-dev.lock", ("dev", "docs"))])
+def test_the_locks_hold_the_pinned_versions_with_digests(lock, extras):
+    pins = {
+        canonicalize_name(n): v
+        for n, v in (line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
+    }
+    entries = {}
+    for line in (ROOT / lock).read_text().replace(" \\\n", " ").splitlines()[1:]:
+        pin, *digests = line.split()
+        name, version = pin.split("==")
+        assert all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", digest) for digest in digests)
+        assert digests
+        entries[name] = version
+    assert entries.items() <= pins.items()
+    wanted = list(PROJECT["project"]["dependencies"])
+    for extra in extras:
+        wanted += PROJECT["project"]["optional-dependencies"][extra]
+    assert {canonicalize_name(re.match(r"[\w.-]+", line)[0]) for line in wanted} <= entries.keys()
 
 
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
