@@ -1,7 +1,9 @@
 import json
+import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 
@@ -48,7 +50,9 @@ def test_help_lists_the_commands_by_section():
     done = blendctl("--help")
     assert done.returncode == 0
     assert "demo" in done.stdout
-    assert blendctl("--version").stdout.startswith("blendctl, version")
+    version = blendctl("--version").stdout
+    assert re.match(r"blendctl, version \S+\ncommit (unknown|[0-9a-f]{40}(-dirty)?)\nPython 3\.", version)
+    assert f"numpy {np.__version__}" in version
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from blendctl._version import __version__
@@ -117,6 +118,27 @@ def _run_check(check: SmokeCheck) -> Diagnosis:
     message = lines[-1].strip() if lines else f"the process exited with code {child.returncode}"
     verdicts: dict[int, Verdict] = {0: "works", EXIT_UNAVAILABLE: "missing"}
     return Diagnosis(check.name, verdicts.get(child.returncode, "broken"), message, seconds)
+
+
+def find_commit() -> str | None:
+    """Return the commit of the source: the one that was noted at the build, or that of the git checkout."""
+    package = Path(__file__).parents[1]
+    noted = package / "_commit.txt"
+    if noted.is_file():
+        return noted.read_text(encoding="utf-8").strip()
+    if not (package.parents[1] / ".git").exists():
+        return None
+    words = ["git", "-C", str(package), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
+    try:
+        return subprocess.run(words, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def describe_version() -> str:
+    """Return the lines below the version: commit, Python and the dependencies with their versions."""
+    installed = ", ".join(f"{d.package} {d.version}" for d in find_dependencies() if d.version is not None)
+    return f"commit {find_commit() or 'unknown'}\nPython {platform.python_version()}, {installed}"
 
 
 def describe_installation() -> dict[str, str | int]:
