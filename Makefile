@@ -10,25 +10,25 @@ EXTRAS := dev,docs,train,onnx,export,sb3,ray
 UNIT := tests/bandit tests/features tests/controllers tests/switches tests/test_atomic.py tests/test_pareto.py \
 	tests/test_statistics.py src
 
-# What `make verify` tests again with bounds-checked kernels: loaders, kernels, properties.
-KERNELS := tests/bandit tests/controllers tests/hostile tests/envs/test_batch.py tests/envs/test_world_state.py
-FUZZ := 20000
-
-.PHONY: run check lint test test-all coverage verify bench docs dist setup-browser browser setup-compilers compilers clean
+.PHONY: run check lint test test-all coverage verify bench docs dist sbom audit setup-browser browser setup-compilers compilers clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
 	@echo "==> creating the virtual environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
+# The locks hold the digests of every package; pip refuses a file that differs. `.ci/lock` writes them.
+$(VENV)/.core: pyproject.toml requirements.lock | $(BIN)/python
 	@echo "==> installing blendctl (one to two minutes the first time)"
-	@$(PIP) install --quiet --constraint constraints.txt --editable .
+	@$(PIP) install --quiet --require-hashes --requirement requirements.lock
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+# torch and what needs it is pinned by version alone, because its builds differ between indexes.
+$(VENV)/.dev: pyproject.toml constraints.txt requirements-dev.lock | $(BIN)/python
 	@echo "==> installing blendctl with the packages for its tests (a few minutes the first time)"
-	@$(PIP) install --quiet --constraint constraints.txt --editable ".[$(EXTRAS)]"
+	@$(PIP) install --quiet --require-hashes --requirement requirements-dev.lock
+	@$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable ".[$(EXTRAS)]"
 	@touch $@ $(VENV)/.core
 
 $(VENV)/.bench: $(VENV)/.dev
@@ -67,13 +67,10 @@ coverage: $(VENV)/.dev browser compilers
 	@echo "==> tests with branch coverage"
 	@$(BIN)/python -m pytest -q -n $(CORES) -m "not slow" --cov --cov-report=term:skip-covered --cov-report=html:out/coverage
 
+# `.venv/bin/python tests/verify.py WORD...` runs the checks whose names contain a word.
 verify: $(VENV)/.dev compilers
-	@echo "==> slow tests"
-	@$(BIN)/python -m pytest -q -m slow
-	@echo "==> kernels with bounds checks"
-	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=out/numba-boundscheck $(BIN)/python -m pytest -q -n $(CORES) -m "not slow" $(KERNELS)
-	@echo "==> $(FUZZ) damaged files per reader"
-	@BLENDCTL_FUZZ=$(FUZZ) $(BIN)/python -m pytest -q -n $(CORES) tests/hostile
+	@echo "==> every promise at its full size, into verify.json (up to an hour)"
+	@$(BIN)/python tests/verify.py
 
 bench: $(VENV)/.bench
 	@echo "==> benchmarks (leave the machine idle)"
@@ -90,8 +87,17 @@ docs: $(VENV)/.dev
 # Build dist/*.tar.gz and, from it, dist/*.whl; then install the wheel in a fresh environment and use it.
 dist: $(VENV)/.dev
 	@rm -rf dist build
-	@$(BIN)/python -m build --outdir dist . >/dev/null
+	@git rev-parse HEAD > src/blendctl/_commit.txt
+	@$(BIN)/python -m build --outdir dist . >/dev/null; built=$$?; rm -f src/blendctl/_commit.txt; exit $$built
 	@.ci/check-dist
+
+# List every installed package with its version, licence and digests as CycloneDX JSON.
+sbom: $(VENV)/.dev
+	@$(BIN)/python .ci/sbom out/sbom.json
+
+# Look the locked packages up in the database of known weaknesses; it needs the network.
+audit: $(VENV)/.dev
+	@$(BIN)/python .ci/audit
 
 # The tests of the report page need a Chromium, which is a system package: only root may install it.
 setup-browser:

@@ -22,6 +22,7 @@ LONG = {
     "fit": ["fit", "PointGoal1", "--controllers", "pure-pursuit", "potential-field", "--out", "out"],
     "serve": ["serve", "PointGoal1/ppo"],
     "doctor": ["doctor", "--json", "out.json"],
+    "selftest": ["selftest", "--json", "out.json"],
 }  # fmt: skip
 ALLOWED = {
     "train": {"run"},
@@ -87,7 +88,7 @@ def test_ctrl_c_is_one_line_and_130(command, tmp_path):
         elif command == "train":
             assert "training" in process.stdout.readline()
             assert "steps/s" in process.stdout.readline(), "the first updates are done"
-        elif command == "doctor":
+        elif command in ("doctor", "selftest"):
             while not Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text():
                 time.sleep(0.05)  # until a check runs in its own process
         else:

@@ -28,6 +28,7 @@ SMALL = {  # command -> options that make it quick
     "completion": [],
 }
 LONG = {
+    "selftest",
     "fit",
     "train",
     "train-context",

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import pickle
 import resource
 import shutil
@@ -13,122 +12,70 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
-import torch
-from mutations import damaged, odd_json
 from safetensors import safe_open
 from safetensors.numpy import save
 
-from blendctl.blender import Blender, Recorder
-from blendctl.blender.explain import read_record
-from blendctl.controllers import load, read_controller, write_controller
+from blendctl.controllers import load, read_controller
 from blendctl.controllers.checkpoints import read_omnisafe, read_sb3
 from blendctl.controllers.torch_zip import read_torch_zip
-from blendctl.controllers.zoo import find_controller_file
 from blendctl.envs.recordings import load_recording
 from blendctl.errors import BlendctlError, FileFormatError
 from blendctl.experiments.store import decode
-from blendctl.reports import build_report
+from blendctl.selftest.damage import odd_json
+from blendctl.selftest.file_checks import READERS, Reader, fuzz
 from blendctl.table_parts import read_table
 
-INPUTS = int(os.environ.get("BLENDCTL_FUZZ", "150"))  # damaged files per reader
+INPUTS = 2000  # damaged files per reader
 CORPUS = Path(__file__).parents[1] / "corpus"
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 
 
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory):
-    """One intact file of every kind."""
-    folder = tmp_path_factory.mktemp("samples")
-    small = {"pi": {"mean.0.weight": torch.ones(3, 2), "mean.0.bias": torch.ones(3), "log_std": torch.zeros(3)}}
-    small["obs_normalizer"] = {"_mean": torch.zeros(2), "_std": torch.ones(2), "_count": torch.tensor(9)}
-    small["obs_normalizer"]["_clip"] = torch.tensor(5.0)
-    torch.save(small, folder / "omnisafe.pt")
-    buffer = io.BytesIO()
-    policy = {"mlp_extractor.policy_net.0": (4, 2), "action_net": (3, 4)}
-    weights = {f"{name}.weight": torch.ones(*shape) for name, shape in policy.items()}
-    weights |= {f"{name}.bias": torch.ones(shape[0]) for name, shape in policy.items()}
-    torch.save(weights | {"log_std": torch.zeros(3)}, buffer)
-    with zipfile.ZipFile(folder / "sb3.zip", "w") as archive:
-        archive.writestr("policy.pth", buffer.getvalue())
-        archive.writestr("data", json.dumps({"policy_kwargs": {"activation_fn": "torch.nn.modules.activation.ReLU"}}))
-    blender = Blender(
-        [lambda o: [0.5, 0.1], lambda o: [0.1, 0.2]], ["fast", "safe"], features="one-hot", seed=0,
-        record=Recorder(folder / "run" / "record"),
-    )  # fmt: skip
-    for step in range(40):
-        blender.act(np.zeros(2))
-        blender.observe(reward=0.1, cost=0.0, done=step % 20 == 19)
-    blender.close()
-    blender.save(folder / "bandit.safetensors")
-    shutil.copy(find_controller_file("PointGoal1/ppo"), folder / "controller.safetensors")
-    write_controller(load("PointGoal1/ppo"), folder / "controller.safetensors")
+def copy_recording(folder):
     for suffix in (".npz", ".json"):
         shutil.copy(RECORDINGS / f"SafetyPointGoal0-v0{suffix}", folder)
-    (folder / "run" / "run.json").write_text(json.dumps({"experiment": "blend", "names": ["fast", "safe"], "seed": 0}))
-    return folder
 
 
-READERS = {
-    "controller.safetensors": read_controller,
-    "bandit.safetensors": lambda path: Blender(
-        [lambda o: [0.5, 0.1], lambda o: [0.1, 0.2]], ["fast", "safe"], features="one-hot", bandit=path
+EVERY = READERS | {
+    "recording": Reader("SafetyPointGoal0-v0.npz", copy_recording, load_recording),
+    "description of a recording": Reader(
+        "SafetyPointGoal0-v0.json", copy_recording, lambda path: load_recording(path.with_suffix(".npz"))
     ),
-    "omnisafe.pt": read_omnisafe,
-    "sb3.zip": read_sb3,
-    "SafetyPointGoal0-v0.npz": load_recording,
-    "SafetyPointGoal0-v0.json": lambda path: load_recording(path.with_suffix(".npz")),
-    "run/record/part-000001.parquet": lambda path: read_record(path.parent, step=3),
-    "run/run.json": lambda path: build_report(path.parent),
 }
 
 
-@pytest.mark.parametrize("name", READERS)
-def test_damaged_bytes_raise_only_errors_of_blendctl(samples, tmp_path, name):
-    rng = np.random.default_rng(sum(name.encode()))
-    folder = tmp_path / "work"
-    shutil.copytree(samples, folder)
-    path, intact, refused = folder / name, (samples / name).read_bytes(), 0
-    inputs = INPUTS // 5 if name == "run/run.json" else INPUTS  # a page is built for each of them
-    for number in range(inputs):
-        if name.endswith(".json") and number % 2:
-            path.write_text(odd_json(intact.decode(), rng))
-        else:
-            path.write_bytes(damaged(intact, rng))
-        try:
-            READERS[name](path)
-        except BlendctlError:
-            refused += 1
-        except BaseException as error:
-            error.add_note(f"input {number} of {name}")
-            raise
-    assert refused > inputs // 10
+@pytest.mark.parametrize("name", EVERY)
+def test_damaged_files_raise_only_errors_of_blendctl(tmp_path, name):
+    inputs = INPUTS // 50 if name == "report" else INPUTS  # a page is built for each of them
+    done = fuzz(EVERY[name], inputs, folder=tmp_path, seed=sum(name.encode()))
+    assert done.escapes == ()
+    assert done.refused > inputs // 10
+    assert done.growth < 64
 
 
-@pytest.mark.parametrize("name", ["controller.safetensors", "run/record/part-000001.parquet"])
-def test_odd_values_in_a_header_raise_only_errors_of_blendctl(samples, tmp_path, name):
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory):
+    """A folder with the file of a controller."""
+    folder = tmp_path_factory.mktemp("samples")
+    READERS["controller"].make(folder)
+    return folder
+
+
+def test_odd_values_in_the_header_of_a_record_raise_only_errors_of_blendctl(tmp_path):
     rng = np.random.default_rng(1)
-    folder = tmp_path / "work"
-    shutil.copytree(samples, folder)
-    path = folder / name
-    if path.suffix == ".safetensors":
-        with safe_open(path, framework="numpy") as file:
-            header, tensors = file.metadata()["blendctl"], {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-        header = json.dumps({key: value for key, value in json.loads(header).items() if key != "digest"})
-    else:
-        table = pyarrow.parquet.read_table(path)
-        header = table.schema.metadata[b"blendctl-record"].decode()
-    for number in range(INPUTS):
+    reader = READERS["record"]
+    reader.make(tmp_path)
+    path = tmp_path / reader.file
+    table = pyarrow.parquet.read_table(path)
+    header = table.schema.metadata[b"blendctl-record"].decode()
+    for number in range(150):
         changed = odd_json(header, rng)
-        if path.suffix == ".safetensors":
-            path.write_bytes(save(tensors, metadata={"blendctl": changed}))
-        else:
-            pyarrow.parquet.write_table(table.replace_schema_metadata({"blendctl-record": changed}), path)
+        pyarrow.parquet.write_table(table.replace_schema_metadata({"blendctl-record": changed}), path)
         try:
-            READERS[name](path)
+            reader.read(path)
         except BlendctlError:
             continue
         except BaseException as error:
-            error.add_note(f"input {number} of {name}: {changed[:2000]}")
+            error.add_note(f"input {number}: {changed[:2000]}")
             raise
 
 

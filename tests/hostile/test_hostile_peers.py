@@ -12,7 +12,6 @@ from typing import Any
 import msgpack
 import numpy as np
 import pytest
-from mutations import damaged
 
 from blendctl.blender import Blender
 from blendctl.controllers import remote as remote_module
@@ -22,6 +21,7 @@ from blendctl.controllers.remote import RemoteController
 from blendctl.controllers.server import ControllerServer
 from blendctl.controllers.wire import SMALLEST_LIMIT, Address, Channel, WireError, frame_limit, pack_array, unpack_frame
 from blendctl.errors import BlendctlError
+from blendctl.selftest.damage import damaged
 
 INPUTS = max(300, int(os.environ.get("BLENDCTL_FUZZ", "0")))  # damaged requests
 SOON = 20.0  # s, more than enough

@@ -51,6 +51,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     },
     "Installation": {
         "doctor": "Check what is installed and whether it works.",
+        "selftest": "Measure the promises of blendctl on this machine.",
         "completion": "Print the completion script for bash, zsh or fish.",
     },
 }
@@ -93,6 +94,15 @@ class _LazyGroup(click.Group):
                 formatter.write_dl(list(section.items()))
 
 
+def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Print version, commit and dependencies, and exit."""
+    if wanted and not context.resilient_parsing:
+        from blendctl.cli.diagnostics import describe_version
+
+        click.echo(f"blendctl, version {__version__}\n{describe_version()}")
+        context.exit()
+
+
 @click.group(
     cls=_LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
@@ -102,7 +112,10 @@ First steps:  blendctl doctor
 More:         blendctl COMMAND --help
 Exit codes:   0 success; 1 error or failed check; 2 wrong usage; 130 Ctrl-C""",
 )
-@click.version_option(__version__, prog_name="blendctl")
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version,
+    help="Show version, commit and dependencies, and exit.",
+)  # fmt: skip
 def command_line() -> None:
     """Blend controllers: switch between them at every control step, with a live bound on the loss of the choices."""
 

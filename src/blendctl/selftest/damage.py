@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from typing import Any
 
@@ -49,12 +50,29 @@ def odd_json(text: str, rng: np.random.Generator) -> str:
 def _odd(data: Any, rng: np.random.Generator) -> Any:
     keys: list[Any] = list(data) if isinstance(data, dict) else list(range(len(data))) if isinstance(data, list) else []
     if not keys or rng.random() < 0.05:
-        return ODD_VALUES[rng.integers(len(ODD_VALUES))]
+        return _odd_value(rng)
     key = keys[rng.integers(len(keys))]
     if rng.random() < 0.15:
         del data[key]
     elif rng.random() < 0.6:
         data[key] = _odd(data[key], rng)
     else:
-        data[key] = ODD_VALUES[rng.integers(len(ODD_VALUES))]
+        data[key] = _odd_value(rng)
     return data
+
+
+def _odd_value(rng: np.random.Generator) -> Any:
+    return copy.deepcopy(ODD_VALUES[rng.integers(len(ODD_VALUES))])  # a later change must not reach the list
+
+
+def odd_tensor_header(data: bytes, rng: np.random.Generator) -> bytes | None:
+    """Return a safetensors file with odd values in blendctl's own header, without its digest; None if it has none."""
+    start = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:start])
+    own = header["__metadata__"].get("blendctl", "")
+    if not own.startswith("{"):
+        return None
+    values = {key: value for key, value in json.loads(own).items() if key != "digest"}
+    header["__metadata__"]["blendctl"] = odd_json(json.dumps(values), rng)
+    changed = json.dumps(header).encode()
+    return len(changed).to_bytes(8, "little") + changed + data[start:]

@@ -1,0 +1,135 @@
+"""What a check is, and how several are run: each in its own process, its figures against their limits."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+TIMEOUT = 3000.0  # s
+
+
+@dataclass(frozen=True)
+class Check:
+    """Figures that must not exceed their limits, and how they are measured.
+
+    Either `measure(repetitions)` returns the figures, or `command` is run, in which "{}" stands for the repetitions.
+    The last line of its output is a JSON object with the figures. Every check may have the limit "exit code".
+    """
+
+    name: str
+    limits: Mapping[str, float]  # figure -> largest value that passes
+    quick: int = 0  # repetitions in `blendctl selftest`; 0: not a part of it
+    full: int = 1  # repetitions in `make verify`
+    measure: Callable[[int], Mapping[str, float]] | None = None
+    command: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    package: str | None = None  # must be installed, else the check is left out
+
+    def words(self, repetitions: int) -> list[str]:
+        """Return the command line that measures it."""
+        if self.measure is not None:
+            return [sys.executable, "-m", "blendctl.selftest.one_check", self.name, str(repetitions)]
+        return [word.replace("{}", str(repetitions)) for word in self.command]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One measured figure and its limit."""
+
+    check: str
+    repetitions: int
+    name: str
+    figure: float | None  # None: it could not be measured
+    limit: float
+    passed: bool
+    seconds: float  # of the whole check
+    message: str = ""  # why it could not be measured
+
+
+class _Running:
+    """The processes that measure at present; after `stop` they are interrupted, also those that begin later."""
+
+    def __init__(self) -> None:
+        self._children: set[subprocess.Popen[str]] = set()
+        self._stopped = False
+        self._lock = threading.Lock()
+
+    def add(self, child: subprocess.Popen[str]) -> None:
+        """Note a process that has begun."""
+        with self._lock:
+            self._children.add(child)
+            if self._stopped:
+                child.send_signal(signal.SIGINT)
+
+    def discard(self, child: subprocess.Popen[str]) -> None:
+        """Note that a process has ended."""
+        with self._lock:
+            self._children.discard(child)
+
+    def stop(self) -> None:
+        """Interrupt all processes."""
+        with self._lock:
+            self._stopped = True
+            for child in self._children:
+                child.send_signal(signal.SIGINT)
+
+
+def run_check(check: Check, repetitions: int, *, running: _Running | None = None) -> list[Measured]:
+    """Measure a check in its own process, which is in `running` meanwhile."""
+    started = time.perf_counter()
+    figures, message = _measure(check, repetitions, running or _Running())
+    seconds = round(time.perf_counter() - started, 1)
+    results = []
+    for name, limit in check.limits.items():
+        figure = figures.get(name)
+        passed = figure is not None and figure <= limit
+        results.append(Measured(check.name, repetitions, name, figure, limit, passed, seconds, message))
+    return results
+
+
+def _measure(check: Check, repetitions: int, running: _Running) -> tuple[dict[str, float], str]:
+    environment = os.environ | check.environment
+    with subprocess.Popen(
+        check.words(repetitions), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+        env=environment,
+    ) as child:  # fmt: skip
+        running.add(child)
+        try:
+            out, err = child.communicate(timeout=TIMEOUT)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.communicate()
+            return {}, f"no answer within {TIMEOUT:.0f} s"
+        finally:
+            running.discard(child)
+    lines = out.strip().splitlines()
+    figures: dict[str, float] = {}
+    if lines and lines[-1].startswith("{"):
+        figures = json.loads(lines[-1])
+    elif child.returncode and check.measure is not None:
+        return {}, (err.strip() or f"the process exited with code {child.returncode}").splitlines()[-1]
+    message = "" if child.returncode == 0 else "\n".join((out + err).strip().splitlines()[-20:])
+    return figures | {"exit code": float(child.returncode)}, message
+
+
+def run_checks(checks: Sequence[Check], *, full: bool = False, workers: int = 1) -> Iterator[list[Measured]]:
+    """Measure checks, `workers` at a time; yield the figures of each in the order of the checks."""
+    running = _Running()
+    pool = ThreadPoolExecutor(workers)
+    try:
+        sizes = [(check, check.full if full else check.quick) for check in checks]
+        pending = [pool.submit(run_check, check, size, running=running) for check, size in sizes]
+        for future in pending:
+            yield future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        running.stop()
+        pool.shutdown()

@@ -1,0 +1,45 @@
+"""Measure every promise at its full size, print one table and write verify.json: `make verify`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from blendctl.cli.output import table_console, write_json
+from blendctl.cli.selftest_table import figures_table, results_json
+from blendctl.selftest import CHECKS
+from blendctl.selftest.checks import Check, run_checks
+
+PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+PASSED = {"exit code": 0.0}
+# Loaders, kernels and properties, with kernels that check the bounds of their arrays.
+KERNELS = (
+    "tests/bandit", "tests/controllers", "tests/hostile", "tests/envs/test_batch.py", "tests/envs/test_world_state.py",
+)  # fmt: skip
+REPOSITORY = (
+    Check("slow tests", PASSED, command=(*PYTEST, "-m", "slow", "tests")),
+    Check(
+        "tests with bounds-checked kernels",
+        PASSED,
+        command=(*PYTEST, "-m", "not slow", *KERNELS),
+        environment={"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": "out/numba-boundscheck"},
+    ),
+)
+
+
+def main(wanted: list[str]) -> int:
+    """Run the checks whose names contain one of the words, all without words; return the exit code."""
+    checks = [c for c in (*CHECKS, *REPOSITORY) if not wanted or any(word in c.name for word in wanted)]
+    figures = []
+    for number, results in enumerate(run_checks(checks, full=True, workers=2), 1):
+        figures += results
+        verdict = "pass" if all(one.passed for one in results) else "FAIL"
+        print(f"{number}/{len(checks)} {results[0].check}: {verdict}, {results[0].seconds:.0f} s", flush=True)
+    table_console(None).print(figures_table(figures))
+    if not wanted:
+        write_json(Path("verify.json"), results_json(figures))
+    return 0 if all(figure.passed for figure in figures) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
