@@ -143,6 +143,6 @@ def test_bands_are_intervals_over_traces(tmp_path):
 
 
 def test_another_experiment_has_no_page(folder, tmp_path):
-    (tmp_path / "run.json").write_text(json.dumps({"experiment": "compare", "identity": {}}))
+    (tmp_path / "run.json").write_text(json.dumps({"experiment": "certify", "identity": {}}))
     with pytest.raises(FileFormatError, match="not an output of"):
         build_report(tmp_path)
