@@ -172,6 +172,7 @@ class Blender(BlendFiles):
             recorder=self.recorder,
             counts=self.counts,
         )
+        self.bound_check = self._ledger.bound_check
         self.step = 0  # control steps so far
         self.episode = 0
         self._driven = 0  # stages that the present controller has driven without a break

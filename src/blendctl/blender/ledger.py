@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl.bandit import BlendingBandit
+from blendctl.blender.bound_check import BoundCheck
 from blendctl.blender.counts import Counts
 from blendctl.blender.drivers import copy_observation
 from blendctl.blender.finite_check import finite_vector
@@ -84,6 +85,7 @@ class Ledger:
     ) -> None:
         self.bandit, self.feature, self.hold, self.frozen = bandit, feature, hold, frozen
         self.window, self.recorder, self.counts = window, recorder, counts
+        self.bound_check = BoundCheck(bandit)
         self.present: _OpenStage | None = None
         self.holding = False  # the present stage lasts for another control step
         self.pending: dict[int, _OpenStage] = {}  # by number, oldest first, without the present one
@@ -215,6 +217,8 @@ class Ledger:
             return False
         entry.learned = True
         self.counts.learned += 1
+        if choice.decision is not None and choice.arm in choice.asked and not self._bootstraps:
+            self.bound_check.observe(choice.decision, choice.asked.index(choice.arm), feedback)
         if self._teaches:
             self.feature.learn(entry.observation, choice.action, feedback)
         return True
@@ -259,6 +263,8 @@ class Ledger:
         if entry is None:
             return None
         entry.truth, entry.correct = truth, correct
+        if truth is not None and entry.choice.decision is not None and not self._bootstraps:
+            self.bound_check.observe_truth(entry.choice.decision, entry.choice.asked, entry.choice.arm, truth)
         self._drain()
         return entry.record()
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 def run_status(blender: Blender) -> dict[str, Any]:
     """Return as JSON data: stages, failures, warnings, the guard's and the monitor's evidence.
 
+    `bound` says whether the feedback agrees with `loss_bound`: "consistent", "not guaranteed" or "contradicted".
     `loss_bound` and `correct` are about single stages of `stage_steps` control steps, not about episodes.
     """
     bound = blender.loss_bound
@@ -22,6 +23,7 @@ def run_status(blender: Blender) -> dict[str, Any]:
         "events": blender.counts.events,
         "failures": dict(zip(blender.names, blender.drivers.bench.failures, strict=True)),
         "loss_bound": bound if math.isfinite(bound) else None,
+        **blender.bound_check.status(),
         "warnings": list(blender.warnings.messages),
         "guard": None if blender.guard is None else blender.guard.status(),
         "certificate": None if blender.monitor is None else blender.monitor.status(),

@@ -110,6 +110,7 @@ def blend(
     from blendctl.atomic import write_atomically
     from blendctl.bandit.rules import Fixed
     from blendctl.blender import Blender, Recorder
+    from blendctl.blender.bound_check import bound_words
     from blendctl.cli.blend_drive import DriveSession
     from blendctl.controllers.card import versions
     from blendctl.controllers.lookahead_network import controller_digest
@@ -172,6 +173,7 @@ def blend(
         summary |= session.drive(blender, title="blended", track=track, budget=budget)
     summary |= {
         "loss_bound": blender.loss_bound if math.isfinite(blender.loss_bound) else None,
+        **blender.bound_check.status(),
         "events": blender.counts.events,
         "failures": dict(zip(arm_names, blender.drivers.bench.failures, strict=True)),
         "rescaled_features": blender.bandit.rescaled,
@@ -182,6 +184,8 @@ def blend(
     summary |= provenance
     console = table_console(json_file)
     console.print(_table(summary, arm_names, judged=judged))
+    if judged and (words := bound_words(summary)) is not None:
+        console.print(words, markup=False, soft_wrap=True)
     if monitor is not None:
         console.print(status_words(monitor), markup=False, soft_wrap=True)
     if out is not None:

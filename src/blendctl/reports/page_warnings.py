@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from blendctl.blender.bound_check import bound_words
 from blendctl.blender.record import SAFE_ACTION
 from blendctl.reports.blend_run import BlendRun
 from blendctl.reports.run_data import FloatArray, StageTable
@@ -79,6 +80,8 @@ def blend_warnings(run: BlendRun) -> list[str] | None:
         rows: list[dict[str, Any]] = ((card or {}).get("context") or {}).get("r2") or [{}]
         subject = f"According to its card, the context of {name}"
         warnings += low_context(rows[0].get("cost_blending"), "cost", subject=subject)
+    if (words := bound_words(summary)) is not None:
+        warnings.append(words)
     warnings += too_long(summary.get("rescaled_features") or 0)
     if (summary.get("options") or {}).get("context") == "previous":
         warnings.append(

@@ -1,0 +1,101 @@
+"""Notice when the feedback contradicts what the loss bound assumes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl import pareto
+from blendctl.bandit import BlendingBandit
+from blendctl.bandit.decision import Decision
+
+FloatArray = NDArray[np.float64]
+
+FALSE_ALARM = 0.01  # probability that it ever says so although the assumptions hold
+RATE = 0.01  # probability of a surprise per stage under the assumptions, at most
+STAKES = (0.002, 0.02, 0.2)  # shares of the wealth that are bet on a surprise
+EPOCH = 1000  # stages after which the bet starts again
+
+
+class BoundCheck:
+    """A test of the bound's assumptions that may be looked at after every stage.
+
+    If theta lies in the confidence sets and the noise is sub-Gaussian with the declared sigma, then feedback differs
+    from its estimate by more than radius * width + sigma sqrt(2 log(2 m / RATE)), in any of the m objectives, with
+    probability RATE at most. It bets against that: in each epoch the mean of a few wealths, which multiply by
+    1 - stake, plus stake / RATE at a surprise, exceeds 1 / error with probability `error` at most (Ville). The
+    errors of all epochs add up to FALSE_ALARM.
+    """
+
+    def __init__(self, bandit: BlendingBandit) -> None:
+        options = bandit.options
+        self.stages = self.surprises = 0
+        self.reason: str | None = None  # why the bound is not guaranteed, None while nothing speaks against it
+        self.loss = self.bound = 0.0  # sums over the stages whose true losses are known, in scaled units
+        self.known = 0  # such stages
+        self._objectives = bandit.n_objectives
+        self._noise = options.noise
+        self._scales = None if options.scales is None else np.asarray(options.scales, np.float64)
+        self._spread = self._noise * math.sqrt(2.0 * math.log(2.0 * self._objectives / RATE))
+        self._epoch = self._hits = 0  # the epoch of the last surprise, and surprises in it
+
+    def observe(self, decision: Decision, row: int, feedback: FloatArray) -> None:
+        """Compare the feedback (objectives,) of the arm in a row of the decision with its estimate."""
+        self.stages += 1
+        estimate, error = decision.expected(row)
+        values = feedback.tolist() if self._scales is None else (feedback / self._scales).tolist()
+        allowed = error + self._spread
+        for value, expected in zip(values, estimate, strict=True):
+            if not -allowed <= value - expected <= allowed:
+                self._count_surprise()
+                break
+
+    def _count_surprise(self) -> None:
+        epoch, stages = divmod(self.stages - 1, EPOCH)
+        if epoch != self._epoch:
+            self._epoch, self._hits = epoch, 0
+        self._hits += 1
+        self.surprises += 1
+        misses = stages + 1 - self._hits
+        logs = (misses * math.log1p(-s) + self._hits * math.log1p(s / RATE - s) for s in STAKES)
+        wealth = sum(math.exp(min(log, 700.0)) for log in logs) / len(STAKES)
+        if self.reason is None and wealth > (math.pi * (epoch + 1)) ** 2 / (6.0 * FALSE_ALARM):
+            self.reason = (
+                f"{self.surprises} of {self.stages} stages had feedback that the context and noise = "
+                f"{self._noise:g} do not allow; raise noise, scale the feedback, or use features that predict it"
+            )
+
+    def observe_truth(self, decision: Decision, asked: Sequence[int], arm: int, truth: FloatArray) -> None:
+        """Add the true loss of a stage, by the feedback (arms, objectives) of every arm, and its bound."""
+        if arm not in asked or not np.isfinite(truth).all():
+            return
+        scaled = truth if self._scales is None else truth / self._scales
+        self.known += 1
+        self.loss += float(pareto.maximal_loss(scaled)[arm])
+        self.bound += decision.loss_bound_of(asked.index(arm))
+
+    def status(self) -> dict[str, Any]:
+        """Return whether the bound can be relied on: "consistent", "not guaranteed" or "contradicted", and why."""
+        if self.loss > self.bound:
+            reason = (
+                f"the average loss of {self.known} stages is {self.loss / self.known:.4g}, above its bound of "
+                f"{self.bound / self.known:.4g}"
+            )
+            return {"bound": "contradicted", "bound_reason": reason}
+        return {"bound": "consistent" if self.reason is None else "not guaranteed", "bound_reason": self.reason}
+
+
+def bound_words(status: Mapping[str, Any]) -> str | None:
+    """Say that a bound does not hold, or is not guaranteed; None if nothing speaks against it.
+
+    >>> bound_words({"bound": "not guaranteed", "bound_reason": "the noise is larger"})
+    'The bound on the loss is not guaranteed here: the noise is larger.'
+    """
+    words = {"contradicted": "does not hold", "not guaranteed": "is not guaranteed"}
+    if status.get("bound") not in words:
+        return None
+    return f"The bound on the loss {words[status['bound']]} here: {status.get('bound_reason')}."

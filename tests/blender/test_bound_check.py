@@ -1,0 +1,78 @@
+"""The blender notices when its feedback contradicts what the loss bound assumes."""
+
+import numpy as np
+import pytest
+
+from blendctl import BlendingBandit
+from blendctl.blender import Blender
+from blendctl.blender.bound_check import BoundCheck, bound_words
+
+THETA = np.array([[0.6, -0.3], [0.2, 0.5]])
+
+
+def drive(noise, *, stages, scales=None, seed=0, drift_at=None):
+    """Let a learner that assumes noise 0.1 live in a linear world with the noise of a function."""
+    rng = np.random.default_rng(seed)
+    bandit = BlendingBandit(2, 2, noise=0.1, scales=scales, seed=seed)
+    check = BoundCheck(bandit)
+    for stage in range(stages):
+        psi = rng.normal(size=(3, 2))
+        psi /= np.linalg.norm(psi, axis=1, keepdims=True)
+        decision = bandit.decide(psi)
+        theta = -THETA if drift_at is not None and stage >= drift_at else THETA
+        feedback = theta @ psi[decision.arm] + noise(rng)
+        if scales is not None:
+            feedback = feedback * scales
+        check.observe(decision, decision.arm, feedback)
+        bandit.update(psi[decision.arm], feedback)
+    return check
+
+
+def test_it_is_quiet_where_the_assumptions_hold():
+    """A false alarm has probability 0.01 in a whole life."""
+    lives = [drive(lambda rng: 0.1 * rng.normal(size=2), stages=300, seed=seed) for seed in range(60)]
+    assert sum(life.reason is not None for life in lives) <= 2
+    assert drive(lambda rng: 0.1 * rng.normal(size=2), stages=2500).reason is None
+
+
+@pytest.mark.parametrize("scales", [None, (10.0, 0.5)])
+def test_it_notices_noise_that_is_larger_than_declared(scales):
+    scales = None if scales is None else np.array(scales)
+    check = drive(lambda rng: 0.4 * rng.normal(size=2), stages=100, scales=scales)
+    assert "noise = 0.1" in check.reason
+    assert check.status()["bound"] == "not guaranteed"
+    assert drive(lambda rng: 0.1 * rng.normal(size=2), stages=100, scales=scales).reason is None
+
+
+def test_it_notices_rare_large_feedback_and_drift_in_a_later_epoch():
+    assert drive(lambda rng: np.array([0.0, -float(rng.random() < 0.05)]), stages=600).reason is not None
+    assert drive(lambda rng: 0.01 * rng.normal(size=2), stages=2600, drift_at=2000).reason is not None
+
+
+def test_losses_above_their_bound_contradict_it():
+    bandit = BlendingBandit(2, 2, noise=0.001, theta_bound=0.01, seed=0)
+    check = BoundCheck(bandit)
+    decision = bandit.decide(np.eye(2))
+    other = 1 - decision.arm
+    truth = np.zeros((2, 2))
+    check.observe_truth(decision, (0, 1), decision.arm, truth)
+    assert check.status() == {"bound": "consistent", "bound_reason": None}
+    assert bound_words(check.status()) is None
+    truth[other] = 1.0
+    check.observe_truth(decision, (0, 1), decision.arm, truth)
+    assert check.status()["bound"] == "contradicted"
+    assert "above its bound" in bound_words(check.status())
+    assert bound_words(check.status()).startswith("The bound on the loss does not hold here: the average loss of 2")
+
+
+def test_the_blender_says_so_in_its_status():
+    rng = np.random.default_rng(0)
+    blender = Blender([lambda o: [0.5], lambda o: [0.1]], ["fast", "safe"], features="one-hot", noise=0.1, seed=0)
+    assert blender.status()["bound"] == "consistent"
+    for _ in range(200):
+        blender.act(np.zeros(2))
+        blender.observe(reward=float(rng.normal()), cost=0.0)
+    status = blender.status()
+    assert status["bound"] == "not guaranteed"
+    assert status["stages"] == 200
+    assert status["loss_bound"] == blender.loss_bound
