@@ -9,16 +9,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AutoresetMode, VectorEnv
 
 from blendctl.blender import Blender
 from blendctl.controllers import Controller, LookAheadNetwork
 from blendctl.envs.copies import find_copier
+from blendctl.envs.environment import EnvironmentSpec
 from blendctl.envs.lockstep import LockStepEnvs, lock_step
 from blendctl.features import LookAhead, SimulatedLookAhead
 from blendctl.features.flattening import FlatEnv, Flattening, flat_controllers
 from blendctl.fitting.plan import SEEDS, FitPlan
 from blendctl.training import LookAheadConfig
+from blendctl.training.encodings import world_encodings
 
 MakeEnv = Callable[[], gymnasium.Env[Any, Any]]
 
@@ -70,10 +72,42 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class EnvSource:
+    """The environment of a fit, made as often as needed."""
+
+    make: MakeEnv
+    spec: EnvironmentSpec | None = None  # None if it has no name
+
+    @property
+    def world(self) -> str | None:
+        """The name of a world of blendctl with its own cost, None for another environment."""
+        return self.spec.name if self.spec is not None and self.spec.is_plain_world else None
+
+    def copies_exactly(self) -> bool:
+        """Return whether a copy of the environment continues as the environment does."""
+        return self.world is not None or find_copier(FlatEnv(self.make())).copier is not None
+
+    def open(
+        self, count: int, *, autoreset_mode: AutoresetMode = AutoresetMode.DISABLED, branching: bool = False
+    ) -> VectorEnv[Any, Any, Any]:
+        """Return environments in lock-step whose observations are vectors; with copies if `branching`."""
+        if self.world is not None and self.spec is not None:
+            return self.spec.make_vector(count, autoreset_mode=autoreset_mode)
+        envs = [FlatEnv(self.make()) for _ in range(count)]
+        kind = lock_step if branching else LockStepEnvs
+        return kind(envs, autoreset_mode=autoreset_mode)
+
+    def flattening(self) -> Flattening | None:
+        """Return the flattening of the observations; None if they are vectors."""
+        flattening = Flattening.of(self.make().observation_space)
+        return None if flattening.plain else flattening
+
+
+@dataclass(frozen=True)
 class ContextTask:
     """What candidates are made for."""
 
-    make: MakeEnv
+    source: EnvSource
     controllers: Sequence[Controller]
     weight: float  # return that a unit of cost is worth to controllers that are equal in value
     plan: FitPlan
@@ -85,30 +119,14 @@ class ContextTask:
         """Range of the dial."""
         return self.weight / DIAL_SPAN, self.weight * DIAL_SPAN
 
-    def flattening(self) -> Flattening | None:
-        """Return the flattening of the observations; None if they are vectors."""
-        flattening = Flattening.of(self.make().observation_space)
-        return None if flattening.plain else flattening
-
-
-def copies_exactly(make: MakeEnv) -> bool:
-    """Return whether a copy of the environment continues as the environment does."""
-    return find_copier(FlatEnv(make())).copier is not None
-
-
-def open_flat(make: MakeEnv, count: int, *, autoreset_mode: AutoresetMode, branching: bool = False) -> LockStepEnvs:
-    """Return environments in lock-step whose observations are vectors; with copies if `branching`."""
-    envs = [FlatEnv(make()) for _ in range(count)]
-    kind = lock_step if branching else LockStepEnvs
-    return kind(envs, autoreset_mode=autoreset_mode)
-
 
 def learn_context(task: ContextTask, hold: int, *, branching: bool, on_progress: Callable[[float], None]) -> Candidate:
     """Train look-ahead networks that decide every `hold` steps; from branches where copies are exact."""
     from blendctl.training import train_lookahead  # needs torch
 
     plan, (low, high) = task.plan, task.weight_range
-    worlds = open_flat(task.make, plan.worlds, autoreset_mode=AutoresetMode.SAME_STEP, branching=branching)
+    worlds = task.source.open(plan.worlds, autoreset_mode=AutoresetMode.SAME_STEP, branching=branching)
+    encoding = None if task.source.world is None else world_encodings(task.source.world).context
     branches = len(task.controllers) if branching else 1
     decisions = max(plan.steps // len(plan.holds) // (hold * branches), 10 * plan.worlds)
     config = LookAheadConfig(
@@ -131,15 +149,16 @@ def learn_context(task: ContextTask, hold: int, *, branching: bool, on_progress:
     try:
         with tempfile.TemporaryDirectory() as folder:
             network = train_lookahead(
-                flat_controllers(task.controllers, task.make()),
+                flat_controllers(task.controllers, task.source.make()),
                 worlds,
+                encoding=encoding,
                 config=config,
                 out=folder,
                 on_progress=lambda progress: on_progress(progress.share),
             )
     finally:
         worlds.close()
-    return Candidate(LookAhead(network, episode_steps=round(task.length), flattening=task.flattening()), hold)
+    return Candidate(LookAhead(network, episode_steps=round(task.length), flattening=task.source.flattening()), hold)
 
 
 def simulated_contexts(
@@ -160,7 +179,7 @@ def simulated_contexts(
             weight_range=task.weight_range,
             discount=discount_of(task.length),
             episode_steps=round(task.length),
-            flattening=task.flattening(),
+            flattening=task.source.flattening(),
             seed=task.seed,
         )
         found.append(Candidate(feature, hold))

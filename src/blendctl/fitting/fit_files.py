@@ -41,17 +41,17 @@ class FitResult:
 
 
 def check_directory(directory: Path, *, replace: bool) -> None:
-    """Remove the files of an earlier fit; raise InputError if there are some and they must not be replaced."""
-    old = [directory / name for name in FILES if (directory / name).exists()]
+    """Raise InputError if the directory holds an earlier run that must not be replaced."""
+    old = [name for name in FILES if (directory / name).exists()]
     if old and not replace:
-        raise InputError(f"{directory} holds an earlier run ({old[0].name}); use another directory, or replace it")
-    for file in old:
-        file.unlink()
+        raise InputError(f"{directory} holds an earlier run ({old[0]}); use another directory, or replace it")
 
 
 def write_fit(directory: Path, card: dict[str, Any], blender: Blender, candidate: Candidate) -> FitResult:
-    """Write all files; card.json last, so that a directory with a card is whole."""
+    """Write all files in place of earlier ones; card.json last, so that a directory with a card is whole."""
     feature = candidate.feature
+    for name in FILES:
+        (directory / name).unlink(missing_ok=True)
     if candidate.network is not None:
         network = dataclasses.replace(candidate.network, card=candidate.network.card | {"dial": card["dial"]})
         write_lookahead(network, directory / LOOKAHEAD_FILE)
@@ -65,6 +65,12 @@ def write_fit(directory: Path, card: dict[str, Any], blender: Blender, candidate
         "names": card["names"],
         "digests": [controller_digest(controller) for controller in blender.controllers],
         "steps": card["episode_steps"],
+        "environment": {
+            "name": card["environment"],
+            "arguments": card["env_args"],
+            "cost": card["cost"],
+            "episode_steps": card["episode_steps"],
+        },
         "seed": card["seed"],
         "command": card["command"],
         "versions": card["versions"],

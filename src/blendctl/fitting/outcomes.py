@@ -8,11 +8,11 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 from blendctl.blender import Blender, run
 from blendctl.controllers.base import Controller
-from blendctl.envs.lockstep import LockStepEnvs
 from blendctl.rollout import Switch, rollout
 
 FloatArray = NDArray[np.float64]
@@ -35,27 +35,32 @@ class Outcomes:
 
 
 def drive_switch(
-    worlds: LockStepEnvs,
+    open_worlds: Callable[[int], VectorEnv[Any, Any, Any]],
     switch: Switch,
     controllers: Sequence[Controller],
     *,
     seed: int,
     episodes: int,
+    at_once: int,
     on_step: Tick,
     watch: Callable[[FloatArray], None] | None = None,
 ) -> Outcomes:
-    """Run episodes with seeds seed, seed + 1, ...; `watch` is called with the observations (B, size) of every step."""
+    """Run episodes with seeds seed, seed + 1, ..., `at_once` of them in lock-step in open_worlds(count).
+
+    `watch` is called with the observations (B, size) of every step.
+    """
     rows: dict[int, dict[str, float]] = {}  # seed -> sums
     done = 0
     while done < episodes:
-        count = min(worlds.num_envs, episodes - done)
+        count = min(at_once, episodes - done)
+        worlds = open_worlds(count)
         sums: dict[str, FloatArray] = {}
         for batch in rollout(worlds, switch, controllers=controllers, seed=seed + done):
             values = {"return": batch.reward, "cost": batch.cost, "length": np.ones(len(batch.reward))}
             values |= {name: np.asarray(v) for name, v in batch.infos.items() if name.startswith("cost_")}
             for name, value in values.items():
                 sums[name] = sums.get(name, 0.0) + value * batch.counted
-            on_step(worlds.num_envs)
+            on_step(count)
             if watch is not None:
                 watch(batch.input.observations)
         for row in range(count):

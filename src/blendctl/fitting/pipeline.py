@@ -13,7 +13,6 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box
-from gymnasium.vector import AutoresetMode
 
 from blendctl.controllers import Controller, open_controller
 from blendctl.controllers.adapters import as_controller
@@ -31,10 +30,9 @@ from blendctl.fitting.contexts import (
     PREFERENCES,
     Candidate,
     ContextTask,
+    EnvSource,
     MakeEnv,
-    copies_exactly,
     learn_context,
-    open_flat,
     simulated_contexts,
 )
 from blendctl.fitting.fit_files import FitResult, check_directory, write_fit
@@ -98,13 +96,14 @@ def fit(
     if episodes is not None and episodes < 2:
         raise InputError(f"episodes must be a whole number >= 2, actually: {episodes}")
     directory = Path(out)
-    make, spec = _source(env, env_args or {}, cost, episode_steps)
+    make, spec = _make_and_spec(env, env_args or {}, cost, episode_steps)
     world = None if spec is None else spec.world
     opened = [open_controller(one, world=world) if isinstance(one, str) else as_controller(one) for one in controllers]
     chosen_names = _names(controllers, opened, names)
     with DirectoryLock(directory):
         check_directory(directory, replace=replace)
-        run = _Fit(make, opened, chosen_names, seed=seed, on_progress=on_progress)
+        source = EnvSource(make, spec if spec is not None and spec.make == make else None)
+        run = _Fit(source, opened, chosen_names, seed=seed, on_progress=on_progress)
         card, candidate = run.fit(steps=steps, minutes=minutes, hold=hold, episodes=episodes)
         name = getattr(env, "__name__", type(env).__name__)
         about = {
@@ -123,21 +122,22 @@ def fit(
 class _Fit:
     """The stages of a fit."""
 
-    make: MakeEnv
+    source: EnvSource
     controllers: list[Controller]
     names: list[str]
     seed: int
     on_progress: OnProgress
 
     def __post_init__(self) -> None:
-        self.env = self.make()
+        self.env = self.source.make()
         self.started = time.perf_counter()
         self.stateful = any(isinstance(controller, Stateful) for controller in self.controllers)
         self.flat = flat_controllers(self.controllers, self.env)
         self.observations: list[FloatArray] = []  # of the controllers alone
         self.objectives = ["reward", "-cost"] if self._has_cost() else ["reward"]
         self.steps_run = 0
-        self.worlds = open_flat(self.make, 1 if self.stateful else WORLDS, autoreset_mode=AutoresetMode.DISABLED)
+        self.at_once = 1 if self.stateful else WORLDS
+        self.worlds = functools.cache(self.source.open)  # by their number
 
     def fit(
         self, *, steps: int | None, minutes: float | None, hold: int | None, episodes: int | None
@@ -147,7 +147,7 @@ class _Fit:
             raise InputError(f"steps must be a whole number >= 1, actually: {steps}")
         alone, length, step_seconds = self._measure(steps)
         plan = make_plan(
-            length=length, step_seconds=step_seconds, worlds=self.worlds.num_envs,
+            length=length, step_seconds=step_seconds, worlds=self.at_once,
             steps=steps, minutes=minutes, hold=hold, episodes=episodes,
         )  # fmt: skip
         scales = measure_scales(alone)
@@ -158,7 +158,7 @@ class _Fit:
         self.fallback = self.names[int(scales.utility(means).argmax())] if len(self.objectives) == 1 else safe
         self.scales = scales
         budget = 4.0 * steps if steps is not None else 60.0 * (minutes or MINUTES) / step_seconds
-        task = ContextTask(self.make, self.controllers, scales.weight, plan, length, self.seed)
+        task = ContextTask(self.source, self.controllers, scales.weight, plan, length, self.seed)
         tried = self._validate(self._candidates(task, budget=budget), plan)
         candidate, dial = self._choose(tried, plan)
         methods, settings = self._test(candidate, plan, scales)
@@ -228,8 +228,8 @@ class _Fit:
         self, switch: Switch, episodes: int, stage: int, watch: Callable[[FloatArray], None] | None = None
     ) -> Outcomes:
         return drive_switch(
-            self.worlds, switch, self.flat,
-            seed=first_seed(stage, self.seed), episodes=episodes, on_step=self._count, watch=watch,
+            self.worlds, switch, self.flat, seed=first_seed(stage, self.seed),
+            episodes=episodes, at_once=self.at_once, on_step=self._count, watch=watch,
         )  # fmt: skip
 
     def _drive_blend(self, candidate: Candidate, episodes: int, stage: int) -> Outcomes:
@@ -241,7 +241,7 @@ class _Fit:
 
     def _candidates(self, task: ContextTask, *, budget: float) -> list[Candidate]:
         """Make the contexts to choose from."""
-        exact = not self.stateful and copies_exactly(self.make)
+        exact = not self.stateful and self.source.copies_exactly()
         found: list[Candidate] = []
         for number, hold in enumerate(task.plan.holds):
             start = 0.1 + 0.4 * number / len(task.plan.holds)
@@ -250,8 +250,8 @@ class _Fit:
                 self.on_progress("learning to look ahead", start + 0.4 * share / len(task.plan.holds))
 
             try:
-                branching = exact and hold * len(self.controllers) >= BRANCHED_STEPS
-                found.append(learn_context(task, hold, branching=branching, on_progress=report))
+                cheap = self.source.world is not None or hold * len(self.controllers) >= BRANCHED_STEPS
+                found.append(learn_context(task, hold, branching=exact and cheap, on_progress=report))
             except MissingExtraError:
                 if not exact:
                     raise
@@ -330,7 +330,7 @@ class _Fit:
         return {BLEND: self._drive_blend(candidate, plan.test, TEST)} | methods, settings
 
 
-def _source(
+def _make_and_spec(
     env: Any, arguments: Mapping[str, Any], cost: str | CostFunction | None, episode_steps: int | None
 ) -> tuple[MakeEnv, EnvironmentSpec | None]:
     """Return a function that makes the environment anew at every call, and how it is named, None if it is not."""

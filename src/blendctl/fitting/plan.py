@@ -14,6 +14,7 @@ SEEDS = 1_000  # fits with seeds of their own
 
 DATA_SHARE = 0.3  # of the time of a fit by --minutes; as much again goes to the networks, the rest to episodes
 FEWEST_STEPS, MOST_STEPS = 1_000, 200_000
+FEW = 10  # episodes; with fewer to run, the stages get fewer than they should have
 UPDATE_SECONDS = 0.01  # a guess of what a gradient step takes
 
 
@@ -69,9 +70,9 @@ def make_plan(
         steps=steps,
         updates=min(max(steps // 10, 100), max(most_updates, 100)),
         holds=holds,
-        validation=int(min(max(whole / 40, 5), 20)),
-        test=int(min(max(whole / 8, 12), 60)) if episodes is None else episodes,
-        thresholds=int(min(max(whole / 8, 6), 120)),
+        validation=int(min(max(whole / 40, 3 if whole < FEW else 5), 20)),
+        test=int(min(max(whole / 8, 8 if whole < FEW else 12), 60)) if episodes is None else episodes,
+        thresholds=int(min(max(whole / 8, 3 if whole < FEW else 6), 120)),
         worlds=worlds,
     )
 
