@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from blendctl.controllers.base import Controller
+from blendctl.envs.environment import EnvironmentSpec
 from blendctl.episodes import run_episodes
 from blendctl.errors import InputError
 from blendctl.statistics import mean_interval
@@ -47,7 +48,7 @@ class Evaluation:
 
 def evaluate(
     controller: Controller,
-    world: str,
+    world: str | EnvironmentSpec,
     *,
     episodes: int = 100,
     seed: int = 1_000_000,
@@ -58,6 +59,7 @@ def evaluate(
 ) -> Evaluation:
     """Run whole episodes with seeds seed, seed + 1, ...; `on_step` is called with the number of running episodes.
 
+    world: a world, a Gymnasium id, or an `EnvironmentSpec`; without `info["cost"]` the costs are 0.
     The default seed is far from the layouts of training.
     """
     if episodes < 1:
@@ -71,4 +73,5 @@ def evaluate(
             )
         results.append((sums.returns, sums.costs, sums.lengths))
     returns, costs, lengths = np.concatenate(results, axis=1)
-    return Evaluation(world, seed, deterministic, returns=returns, costs=costs, lengths=lengths)
+    name = world.name if isinstance(world, EnvironmentSpec) else world
+    return Evaluation(name, seed, deterministic, returns=returns, costs=costs, lengths=lengths)

@@ -22,10 +22,10 @@ def is_python(spec: str) -> bool:
     return bool(colon and where) and name.isidentifier()
 
 
-def load_object(spec: str, *, of: type | None = None) -> Any:
+def load_object(spec: str, *, of: type | tuple[type, ...] | None = None) -> Any:
     """Import a module, or run a file, and return one of its objects. This runs the user's code.
 
-    With a type in `of`, the error about a missing object lists the objects of that type.
+    With types in `of`, the error about a missing object lists the objects of these types.
     """
     where, _, name = spec.rpartition(":")
     try:

@@ -212,7 +212,7 @@ def test_an_environment_without_costs_is_refused(plant, capsys):
         (("--budget", "100"), "needs no certificate"),
         (("--controllers", "stop"), "has 2 controllers"),
         (("--engine", "steam"), 'no engine "steam"'),
-        (("--world", "Nowhere"), 'no world "Nowhere"'),
+        (("--world", "Nowhere"), 'no environment "Nowhere"'),
     ],
 )
 def test_wrong_options_are_refused_before_anything_runs(blend, tmp_path, capsys, words, message):

@@ -116,7 +116,10 @@ def test_a_card_cannot_run_code(folder):
     """The world in a controller's card is data: only a user may name Python."""
     from blendctl.envs import find_task
     from blendctl.errors import InputError
+    from blendctl.switches.base import open_worlds
 
     (folder / "trap.py").write_text("raise SystemExit('the file was run')")
     with pytest.raises(InputError, match="runs only if you name it"):
         find_task("trap.py:task")
+    with pytest.raises(InputError, match="runs only if you name it"):
+        open_worlds("trap.py:task", 1)

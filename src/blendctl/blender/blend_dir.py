@@ -36,6 +36,7 @@ class BlendDir:
     digests: tuple[str, ...]  # of the controllers' weights; empty if they are not known
     steps: int | None  # maximum steps per episode, None: the world's limit
     settings: dict[str, Any]  # arguments of `Blender`
+    environment: dict[str, Any]  # arguments, cost and episode_steps of another environment than a world; may be empty
 
     def open_controllers(self, named: Sequence[str | Driver] | None = None) -> list[Controller]:
         """Open its controllers, or those named again; raise InputError if they are not the ones of the blend.
@@ -86,6 +87,7 @@ def read_blend_dir(path: str | Path) -> BlendDir:
             digests=tuple(map(str, about.get("digests", ()))),
             steps=None if steps is None else int(steps),
             settings=settings,
+            environment={key: value for key, value in dict(about.get("environment") or {}).items() if key != "name"},
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +15,16 @@ from click.core import ParameterSource
 from blendctl.cli import completers
 from blendctl.cli import shared_options as shared
 from blendctl.cli.certificate_option import open_monitor, status_words
+from blendctl.cli.environment_argument import EITHER, environment_argument
 from blendctl.cli.invocation import typed_command
 from blendctl.cli.multi_option import MultiValueCommand
 from blendctl.cli.output import json_bytes, make_table, optional, table_console, write_json
-from blendctl.cli.world_argument import world_argument
 from blendctl.errors import BlendctlError, InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from blendctl.envs.environment import EnvironmentSpec
 
 # Files of an earlier run. They are removed first, so that a crash cannot leave them beside the new record.
 OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html", "certificate.json", "certificate.html")
@@ -31,7 +34,7 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html", "c
     cls=MultiValueCommand,
     epilog="Example: blendctl blend PointGoal1 --controllers PointGoal1/ppo PointGoal1/ppo-lagrangian --out out/blend",
 )
-@world_argument
+@partial(environment_argument, flags=EITHER)
 @shared.controllers_option(
     "Controllers, ordered from performant to safe: zoo names, files (.safetensors, .onnx, .pt, .zip), addresses "
     "(tcp://, unix:), classical ones (pure-pursuit, potential-field, heading-pid, stop), module:object.  "
@@ -41,7 +44,6 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html", "c
 @shared.trust_code_option
 @click.option("--names", multiple=True, help="Names of the controllers.  [from the controllers]")
 @shared.number_option("--episodes", "Number of episodes.", default=5)
-@shared.number_option("--steps", "Maximum steps per episode.  [the world's limit]")
 @shared.seed_option(per_episode=True)
 @shared.out_option("Directory for record, track, learner and summary.")
 @click.option("--replace", is_flag=True, help="Replace an earlier run in --out.")
@@ -83,17 +85,17 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html", "c
 @click.option(
     "--counterfactual/--no-counterfactual", default=None,
     help="Simulate every controller from each state, to measure correct choices and true losses of single stages.  "
-    "[on; off with look-ahead, which looks beyond a stage]",
+    "[on in blendctl's worlds without look-ahead, which looks beyond a stage]",
 )  # fmt: skip
-@click.option("--live", is_flag=True, help="Show the run on a local web page.")
+@click.option("--guard", is_flag=True, help="Fall back to a controller that the blend is shown to be worse than.")
+@click.option("--live", is_flag=True, help="Show the run on a local web page; for blendctl's worlds.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the live page; 0 selects a free one.")
 @shared.open_option("the live page")
 def blend(
-    world: str,
+    environment: EnvironmentSpec,
     controllers: tuple[str, ...],
     names: tuple[str, ...],
     episodes: int,
-    steps: int | None,
     seed: int,
     out: Path | None,
     replace: bool,
@@ -101,16 +103,22 @@ def blend(
     alone: bool,
     counterfactual: bool | None,
     certificate: Path | None,
+    guard: bool,
     live: bool,
     port: int,
     open_page: bool,
     **options: Any,
 ) -> None:
-    """Drive WORLD with a blend of controllers and with each controller alone, and print the results."""
+    """Drive ENV with a blend of controllers and with each controller alone, and print the results.
+
+    ENV is a world such as PointGoal1, a Gymnasium id such as HalfCheetah-v5, MODULE:ID, or FILE.py:FUNCTION, a function
+    that makes an environment. `blendctl check-env ENV` says what it can do.
+    """
     from blendctl.atomic import write_atomically
     from blendctl.bandit.rules import Fixed
-    from blendctl.blender import Blender, Recorder
+    from blendctl.blender import Blender, Guard, Recorder
     from blendctl.blender.bound_check import bound_words
+    from blendctl.blender.run_status import stage_in_words
     from blendctl.cli.blend_drive import DriveSession
     from blendctl.controllers.card import versions
     from blendctl.controllers.lookahead_network import controller_digest
@@ -118,11 +126,18 @@ def blend(
     from blendctl.directory_lock import DirectoryLock
     from blendctl.features import SimulatedLookAhead
 
+    world, steps, own = environment.name, environment.episode_steps, environment.is_plain_world
+    if live and not own:
+        raise InputError("--live shows the worlds of blendctl; leave it out, and see the page: blendctl report DIR")
+    if guard and not alone:
+        raise InputError("--guard compares with each controller alone; leave --no-alone out")
     specs = controllers or _zoo_pair(world)
-    drivers = [open_controller(spec, world=world) for spec in specs]
+    drivers = [open_controller(spec, world=environment.world) for spec in specs]
     arm_names = list(names) or _unique([display_name(spec) for spec in specs])
     monitor = open_monitor(certificate, world=world, controllers=specs)
-    settings = _blender_settings(options, arm_names, world=world, steps=steps, seed=seed)
+    settings = _blender_settings(options, arm_names, environment=environment, seed=seed)
+    if guard and settings["objectives"] != ["reward", "-cost"]:
+        raise InputError("--guard knows the objectives reward and -cost; leave --objectives out")
     started = time.perf_counter()
     # Check the settings before the files of an earlier run are removed.
     with Blender(drivers, arm_names, seed=seed, **settings) as checked:
@@ -132,6 +147,8 @@ def blend(
         budget = None if lookahead is None else lookahead.cost_budget
     summary: dict[str, Any] = {"world": world, "controllers": list(specs), "names": arm_names, "seed": seed}
     summary["features"] = checked.feature_name
+    if not own:
+        summary["environment"] = environment.to_dict()
     provenance = {
         "experiment": "blend",
         "command": typed_command(),
@@ -151,24 +168,26 @@ def blend(
         _remove_old_run(out, replace=replace)
     write_run_file()
     recorder = None if out is None else Recorder(out / "record", overwrite=True)
-    blender = Blender(drivers, arm_names, seed=seed, record=recorder, certificate=monitor, **settings)
-    judged = lookahead is None if counterfactual is None else counterfactual
+    judged = own and lookahead is None if counterfactual is None else counterfactual
     with DriveSession(
-        world=world, names=arm_names, episodes=episodes, steps=steps, seed=seed, counterfactual=judged
+        environment=environment, names=arm_names, episodes=episodes, seed=seed, counterfactual=judged
     ) as session:
         if live:
-            click.echo(f"live: {session.open_live_page(port, objectives=list(blender.quantities))}", err=True)
+            click.echo(f"live: {session.open_live_page(port, objectives=list(checked.quantities))}", err=True)
             if open_page:
                 click.launch(session.url)
         if alone:
             summary["alone"] = {}
             fixed = {name: value for name, value in settings.items() if name not in ("rule", "bandit")}
             if isinstance(settings["features"], SimulatedLookAhead):  # nothing to simulate for a fixed choice
-                fixed |= {"features": "one-hot", "hold": blender.hold}
+                fixed |= {"features": "one-hot", "hold": checked.hold}
             for arm, name in enumerate(arm_names):
                 driver = Blender(drivers, arm_names, rule=Fixed(arm=arm), seed=seed, **fixed | {"frozen": True})
                 summary["alone"][name] = session.drive(driver, title=f"{name} alone", budget=budget)
+            if guard:
+                settings["guard"] = Guard(_outcomes(summary["alone"])).to_dict()
             write_run_file()  # keeps these results if the blended run crashes
+        blender = Blender(drivers, arm_names, seed=seed, record=recorder, certificate=monitor, **settings)
         track = None if out is None else out / "track"
         summary |= session.drive(blender, title="blended", track=track, budget=budget)
     summary |= {
@@ -181,6 +200,13 @@ def blend(
     }
     if monitor is not None:
         summary["certificate"] = monitor.status()
+    status = blender.status()
+    summary["warnings"] = status["warnings"]
+    if guard:
+        summary["guard"] = status["guard"]
+    if judged:
+        summary["judged"] = stage_in_words(blender.hold, session.seconds_per_step)
+    provenance["options"] = {name: _plain(value) for name, value in settings.items()}
     summary |= provenance
     console = table_console(json_file)
     console.print(_table(summary, arm_names, judged=judged))
@@ -198,6 +224,8 @@ def blend(
         ):
             console.print(line, markup=False, soft_wrap=True)
     write_json(json_file, summary)
+    if guard and status["guard"]["fallen_back_to"] is not None:
+        click.echo(f"the guard fell back to {status['guard']['fallen_back_to']}: use it instead", err=True)
     for name, reason in session.failures.items():
         count = summary["failures"][name]
         click.echo(f"warning: {name} failed {count} times in the blended run; at first it {reason}", err=True)
@@ -239,12 +267,18 @@ def _unique(names: list[str]) -> list[str]:
     return [name if names.count(name) == 1 else f"{name}-{i + 1}" for i, name in enumerate(names)]
 
 
+def _outcomes(alone: dict[str, Any]) -> dict[str, list[list[float]]]:
+    """Return the sums of reward and -cost of every episode, by controller; a single episode twice."""
+    rows = {name: [[a, -b] for a, b in zip(one["returns"], one["costs"], strict=True)] for name, one in alone.items()}
+    return {name: values if len(values) > 1 else 2 * values for name, values in rows.items()}
+
+
 def _blender_settings(
-    options: dict[str, Any], names: list[str], *, world: str, steps: int | None, seed: int
+    options: dict[str, Any], names: list[str], *, environment: EnvironmentSpec, seed: int
 ) -> dict[str, Any]:
     """Turn the command's options into keyword arguments of `Blender`."""
     settings = {name: options[name] for name in ("hold", "dwell", "context", "frozen", "features")}
-    settings |= _lookahead_settings(options, world=world, steps=steps, seed=seed)
+    settings |= _lookahead_settings(options, environment=environment, seed=seed)
     settings["objectives"] = list(options["objectives"]) or ["reward", "-cost"]
     settings["fallback"] = list(options["fallback"]) or names[-1]
     settings["stochastic"] = not options["deterministic"]
@@ -267,9 +301,8 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _lookahead_settings(options: dict[str, Any], *, world: str, steps: int | None, seed: int) -> dict[str, Any]:
+def _lookahead_settings(options: dict[str, Any], *, environment: EnvironmentSpec, seed: int) -> dict[str, Any]:
     """Return the features and the dial of a look-ahead blend, if one was asked for."""
-    from blendctl.envs.catalog import find_task
     from blendctl.features import LookAhead, SimulatedLookAhead, Twin
 
     lookahead, dial = options["lookahead"], {name: options[name] for name in ("cost_budget", "prefer")}
@@ -277,9 +310,12 @@ def _lookahead_settings(options: dict[str, Any], *, world: str, steps: int | Non
         return {}
     if options["features"] not in (None, "lookahead"):
         raise InputError(f"--lookahead, --cost-budget and --prefer do not go with --features {options['features']}")
-    episode: dict[str, Any] = {"episode_steps": steps or find_task(world).max_episode_steps}
+    limit = environment.episode_limit()
+    episode: dict[str, Any] = {} if limit is None else {"episode_steps": limit}
     if lookahead in ("simulated", "twin"):
-        simulator = Twin(world, steps) if lookahead == "twin" else None
+        if lookahead == "twin" and not environment.is_world:
+            raise InputError("--lookahead twin rebuilds a world of blendctl; use --lookahead simulated")
+        simulator = Twin(environment.name, environment.episode_steps) if lookahead == "twin" else None
         if options["hold"] is not None:
             episode["hold"] = options["hold"]
         return {"features": SimulatedLookAhead(simulator, **dial, **episode, seed=seed)}
@@ -295,7 +331,10 @@ def _table(summary: dict[str, Any], names: list[str], *, judged: bool) -> Table:
     if budget is not None:
         caption += f"; over: share of episodes whose cost exceeds the budget of {budget:g}, with its 95% interval"
     if judged:
-        caption += "; loss: true maximal loss per stage; bound: upper bound on the average loss"
+        caption += (
+            f"; correct, loss and bound speak of {summary['judged']} after a decision, not of the episode: share of "
+            "choices that no other controller's feedback dominates, true maximal loss, upper bound on its mean"
+        )
     table = make_table(
         "", "return", "cost", *(["over"] if budget is not None else []), "share", "switches",
         *(["correct", "loss", "bound"] if judged else []),

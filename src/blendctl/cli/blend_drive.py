@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from blendctl.blender import Blender
+    from blendctl.envs.environment import EnvironmentSpec
     from blendctl.reports.live import LiveView
 
 
@@ -16,20 +17,20 @@ if TYPE_CHECKING:
 class DriveSession:
     """Several drives on the same episodes of one world."""
 
-    world: str
+    environment: EnvironmentSpec
     names: list[str]
     episodes: int
-    steps: int | None
     seed: int
     counterfactual: bool
     live: LiveView | None = None
     failures: dict[str, str] = field(default_factory=dict)  # controller -> how it failed first, in all drives
+    seconds_per_step: float | None = None  # known after a drive, if the environment says it
 
     def open_live_page(self, port: int, *, objectives: list[str]) -> str:
         """Open the live page and return its address."""
         from blendctl.reports.live import LiveView
 
-        self.live = LiveView(self.world, self.names, objectives=objectives, port=port)
+        self.live = LiveView(self.environment.name, self.names, objectives=objectives, port=port)
         return self.live.url
 
     @property
@@ -51,16 +52,24 @@ class DriveSession:
         from blendctl.blender import run
         from blendctl.blender.episode_stats import EpisodeStats, over_budget
         from blendctl.cli.blend_display import live_display
-        from blendctl.envs import SingleWorld
-        from blendctl.envs.pose_recorder import PoseRecorder
+        from blendctl.envs.lockstep import PeekingCopy, episode_limit
 
         stats = EpisodeStats(blender.names)
         with ExitStack() as stack:
             stack.enter_context(blender)
-            world = SingleWorld(self.world, max_episode_steps=self.steps)
-            tracker = PoseRecorder(world, track, theta=lambda: blender.bandit.theta, live=self.live is not None)
-            stack.callback(tracker.close)
-            total = self.episodes * world.batch.compiled_task.max_steps
+            env: Any = self.environment.make()
+            stack.callback(env.close)
+            fps = env.metadata.get("render_fps")
+            self.seconds_per_step = getattr(env.unwrapped, "dt", None) or (1.0 / fps if fps else None)
+            tracker: Any = env
+            if self.environment.is_plain_world:
+                from blendctl.envs.pose_recorder import PoseRecorder
+
+                tracker = PoseRecorder(env, track, theta=lambda: blender.bandit.theta, live=self.live is not None)
+                stack.callback(tracker.close)
+            elif self.counterfactual:
+                tracker = PeekingCopy(env)
+            total = self.episodes * (episode_limit(env) or 1000)
             hint = f"live: {self.url}" if self.live is not None else ""
             show = stack.enter_context(live_display(title, names=self.names, total=total, hint=hint))
             publish = None if self.live is None else self.live.follow(title, tracker)

@@ -8,6 +8,7 @@ import shutil
 import sys
 import time
 from dataclasses import fields, is_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import click
 
 from blendctl.cli import completers
 from blendctl.cli import shared_options as shared
+from blendctl.cli.environment_argument import EITHER, environment_option
 from blendctl.cli.invocation import typed_command
 from blendctl.cli.multi_option import MultiValueCommand
 from blendctl.cli.output import make_table, table_console, write_json
@@ -62,14 +64,12 @@ def _parse_range(ctx: click.Context, param: click.Parameter, value: str | None) 
 )
 @shared.number_option("--settings", "Settings of the dial that are tested, from FROM to TO.", default=5)
 @click.option("--sequential", is_flag=True, help="Stop as soon as the claim is proven or hopeless.")
-@click.option(
-    "--world", shell_complete=completers.worlds, metavar="NAME|ID|FILE.py:OBJECT",
-    help="World, Gymnasium id, or task or environment in Python.  [as the blend or controller was made for]",
-)  # fmt: skip
+@partial(
+    environment_option, name="--world", default="[as the blend or controller was made for]", flags=EITHER, apart=True
+)
 @shared.controllers_option(
     "The blend's controllers again, in their order; needed if they are Python code or remote.", metavar="NAME|FILE..."
 )
-@shared.number_option("--steps", "Maximum steps per episode.  [as the blend was run; the world's limit]")
 @shared.trust_code_option
 @shared.deterministic_option
 @click.option("--cost-ceiling", type=float, help="Cost that no episode exceeds.  [the steps of a blendctl world]")
@@ -174,10 +174,10 @@ def _plan(
     driver: str,
     *,
     world: str | None,
+    choices: dict[str, Any],
     controllers: tuple[str, ...],
     episodes: int,
     seed: int,
-    steps: int | None,
     deterministic: bool,
 ) -> Certification:
     """Find out what is certified: a blend in its directory, or a controller alone."""
@@ -194,53 +194,47 @@ def _plan(
         blend = read_blend_dir(folder)
         if world is None and needs_naming(blend.world):
             raise InputError(f"the world of {folder} is Python code; name it again: --world {blend.world}")
-        place = _open_world(world or blend.world)
+        if world is None:  # as the blend was run, unless the user chose otherwise
+            cost = str(blend.environment.get("cost") or "")
+            if needs_naming(cost) and not choices["cost"]:
+                raise InputError(f"the cost of {folder} is Python code; name it again: --cost {cost}")
+            known = {"episode_steps": blend.steps} | blend.environment
+            choices = known | {name: value for name, value in choices.items() if value}
+        place = _open_world(world or blend.world, choices)
         blend.open_controllers(controllers or None)  # raises if they cannot be opened, or are others
         return Certification(
             controllers=controllers or blend.specs,
             names=blend.names,
             blend=str(folder),
-            steps=steps or blend.steps,
             **place,
             **common,
         )
     if controllers:
         raise InputError(f"--controllers belongs to the directory of a blend, and {driver} is not one")
-    opened_world = None if world is None else _open_world(world)
+    opened_world = None if world is None else _open_world(world, choices)
     controller = open_named_controller(driver, world=(opened_world or {}).get("world") or None)
     named = getattr(controller, "card", {}).get("world")
-    if opened_world is None and not named:
-        raise InputError(f'controller "{driver}" does not name its world; use --world')
-    place = opened_world or _open_world(str(named))
-    return Certification(controllers=(driver,), names=(display_name(driver),), steps=steps, **place, **common)
+    if opened_world is None and (not named or needs_naming(str(named))):
+        raise InputError(f'controller "{driver}" does not name its world, or one in Python; use --world')
+    place = opened_world or _open_world(str(named), choices)
+    return Certification(controllers=(driver,), names=(display_name(driver),), **place, **common)
 
 
-def _open_world(name: str) -> dict[str, Any]:
+def _open_world(name: str, choices: dict[str, Any]) -> dict[str, Any]:
     """Return the world or the other environment that a name means; Python code runs only if the user typed it."""
-    import gymnasium
+    from blendctl.envs.environment import EnvironmentSpec
 
-    from blendctl.envs import Task
-    from blendctl.envs.catalog import open_task, task_names, world_name
-    from blendctl.user_code import is_python, load_object
-
-    if world_name(name) in task_names():
-        return {"world": world_name(name)}
-    if name in gymnasium.registry:
-        return {"environment": name}
-    if is_python(name) and not isinstance(made := load_object(name), Task):
-        if not callable(made):
-            raise InputError(f'"{name}" must be a Task or a function that returns an environment, actually: {made!r}')
-        return {"environment": name}
-    return {"world": open_task(name)}
+    spec = EnvironmentSpec(name, **choices)
+    return {"steps": spec.episode_steps} | ({"world": spec.name} if spec.is_plain_world else {"environment": spec})
 
 
 def _cost_ceiling(plan: Certification, declared: float | None) -> float:
     if declared is not None:
         return declared
-    if not plan.world:
+    if plan.environment is not None:
         raise InputError(
-            f"declare the cost that no episode of {plan.environment} exceeds: --cost-ceiling; for a cost of 0 or 1 per "
-            "step it is the number of steps"
+            f"declare the cost that no episode of {plan.environment.name} exceeds: --cost-ceiling; for a cost of 0 or "
+            "1 per step it is the number of steps"
         )
     return float(plan.length)
 
@@ -278,7 +272,7 @@ def _about(plan: Certification) -> dict[str, Any]:
     arguments = {} if plan.blend is None else read_blend_dir(plan.blend).settings
     return {
         "driver": f"blend of {', '.join(plan.names)}" if plan.blend is not None else plan.names[0],
-        "world": plan.world or plan.environment,
+        "world": plan.world if plan.environment is None else plan.environment.name,
         "controllers": list(plan.controllers),
         "names": list(plan.names),
         "arguments": {name: _plain(value) for name, value in (arguments | plan.changes | {"frozen": True}).items()},

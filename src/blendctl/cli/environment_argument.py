@@ -10,16 +10,20 @@ import click
 
 from blendctl.cli.completers import worlds
 from blendctl.cli.shared_options import number_option
+from blendctl.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 EITHER = ("--episode-steps", "--steps")  # of commands in which `--steps` means nothing else
 
 
-def environment_options(function: F, *, flags: tuple[str, ...] = ("--episode-steps",), steps: int | None = None) -> F:
+def environment_options(
+    function: F, *, flags: tuple[str, ...] = ("--episode-steps",), steps: int | None = None, apart: bool = False
+) -> F:
     """Add `--env-arg`, `--cost` and `--episode-steps`; the command receives `environment`, made of them and `world`.
 
-    flags: names of the limit of an episode, whose default is `steps`.
+    flags: names of the limit of an episode, whose default is `steps`. apart: the command receives `world` and `choices`
+    instead, the other arguments of `EnvironmentSpec`, because it may find the environment in a file.
     """
 
     @functools.wraps(function)
@@ -33,9 +37,12 @@ def environment_options(function: F, *, flags: tuple[str, ...] = ("--episode-ste
     ) -> Any:
         from blendctl.envs.environment import EnvironmentSpec, parse_arguments
 
-        environment = None
-        if world is not None:
-            environment = EnvironmentSpec(world, parse_arguments(env_arg), cost=cost, episode_steps=episode_steps)
+        choices: dict[str, Any] = {"arguments": parse_arguments(env_arg), "cost": cost, "episode_steps": episode_steps}
+        if apart:
+            return function(*args, world=world, choices=choices, **options)
+        if world is None and any(choices.values()):
+            raise InputError("--env-arg, --cost and --episode-steps belong to an environment that you name")
+        environment = None if world is None else EnvironmentSpec(world, **choices)
         return function(*args, environment=environment, **options)
 
     default = "" if steps else "  [the environment's]"
@@ -47,6 +54,14 @@ def environment_options(function: F, *, flags: tuple[str, ...] = ("--episode-ste
     return click.option(  # type: ignore[no-any-return]  # click's decorators are untyped for a TypeVar
         "--env-arg", "env_arg", multiple=True, metavar="NAME=VALUE", help="Argument of the environment; repeatable."
     )(made)
+
+
+def environment_option(function: F, *, name: str, default: str, **options: Any) -> F:
+    """Add an option that names an environment, and its options, see `environment_options`; None without it."""
+    return click.option(
+        name, "world", metavar="ENV", shell_complete=worlds,
+        help=f"Environment: a world, a Gymnasium id, MODULE:ID or FILE.py:FUNCTION.  {default}",
+    )(environment_options(function, **options))  # fmt: skip
 
 
 def environment_argument(function: F, **options: Any) -> F:

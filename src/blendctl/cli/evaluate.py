@@ -14,10 +14,11 @@ from blendctl.atomic import write_atomically
 from blendctl.cli import completers
 from blendctl.cli import shared_options as shared
 from blendctl.cli.controller_argument import open_named_controller
+from blendctl.cli.environment_argument import environment_option
 from blendctl.cli.output import make_table, progress_bar, table_console, write_json
-from blendctl.cli.world_argument import world_option
 from blendctl.controllers import NetworkController
 from blendctl.controllers.classical import CLASSICAL
+from blendctl.envs.environment import EnvironmentSpec
 from blendctl.errors import BlendctlError, InputError, StateError
 from blendctl.evaluation import Evaluation
 from blendctl.evaluation import evaluate as run_episodes
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 @click.command(epilog="Example: blendctl evaluate PointGoal1/ppo --episodes 100 --json out/ppo.json")
 @click.argument("controllers", nargs=-1, required=True, metavar="NAME|PATH...", shell_complete=completers.controllers)
-@world_option("--env", "world", help="World, or FILE.py:TASK.  [the one the controller was trained in]")
+@partial(environment_option, name="--env", default="[the world that the controller was trained in]")
 @shared.number_option("--episodes", "Number of episodes.", default=100)
 @shared.seed_option(1_000_000, per_episode=True)
 @shared.deterministic_option
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 @shared.trust_code_option
 def evaluate(
     controllers: tuple[str, ...],
-    world: str | None,
+    environment: EnvironmentSpec | None,
     json_file: Path | None,
     csv_file: Path | None,
     **options: Any,
@@ -53,7 +54,7 @@ def evaluate(
     with progress_bar() as progress:
         for name in controllers:
             task = progress.add_task(name, total=None)
-            evaluations[name] = _evaluate_one(name, world, on_step=partial(progress.advance, task), **options)
+            evaluations[name] = _evaluate_one(name, environment, on_step=partial(progress.advance, task), **options)
     summaries: list[dict[str, Any]] = [{"controller": name} | e.summary() for name, e in evaluations.items()]
     table_console(json_file).print(_table(summaries))
     write_json(json_file, summaries[0] if len(summaries) == 1 else summaries)
@@ -61,13 +62,13 @@ def evaluate(
         write_atomically(csv_file, _csv_rows(evaluations).encode())
 
 
-def _evaluate_one(name: str, world: str | None, **options: Any) -> Evaluation:
+def _evaluate_one(name: str, environment: EnvironmentSpec | None, **options: Any) -> Evaluation:
     """Open a controller and evaluate it; an error in a user's own code names the controller."""
     no_world = f'controller "{name}" does not name its world; use --env'
-    if world is None and name in CLASSICAL:
+    if environment is None and name in CLASSICAL:
         raise InputError(no_world)
-    controller = open_named_controller(name, world=world)
-    world = world or getattr(controller, "card", {}).get("world")
+    controller = open_named_controller(name, world=None if environment is None else environment.world)
+    world: Any = environment or getattr(controller, "card", {}).get("world")
     if not world:
         raise InputError(no_world)
     try:
@@ -79,7 +80,7 @@ def _evaluate_one(name: str, world: str | None, **options: Any) -> Evaluation:
             raise  # an error of blendctl, not of the user's code
         raise StateError(
             f'controller "{name}" raised {type(error).__name__}: {error}; to find its defects: '
-            f"blendctl check-controller {name} --world {world}"
+            f"blendctl check-controller {name} --world {getattr(world, 'name', world)}"
         ) from error
 
 

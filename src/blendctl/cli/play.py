@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -13,10 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from blendctl.cli import completers
 from blendctl.cli import shared_options as shared
+from blendctl.cli.environment_argument import EITHER, environment_argument
 from blendctl.cli.output import make_table, progress_bar, table_console, write_json
-from blendctl.cli.world_argument import world_argument
 from blendctl.controllers.base import Controller, Stateful
+from blendctl.envs.catalog import find_task, world_label
 from blendctl.envs.drawing import Picture
+from blendctl.envs.environment import EnvironmentSpec
+from blendctl.envs.lockstep import LockStepEnvs
 from blendctl.envs.vector import VectorWorld
 from blendctl.errors import BlendctlError, InputError, StateError
 from blendctl.rollout import Rng, StepInput, Switch, check_fits, rollout
@@ -24,6 +30,8 @@ from blendctl.rollout import Rng, StepInput, Switch, check_fits, rollout
 RENDER_MODES = {"topdown": "topdown", "camera": "rgb_array"}  # --view -> render mode
 RANDOM_HOLD = 15  # steps per random action; a new one at every step would average out
 TRAIL = 150  # positions
+FPS = 30  # control steps per second of an environment that does not say it
+Worlds = VectorWorld | LockStepEnvs  # of one world
 
 
 @dataclass(frozen=True)
@@ -43,7 +51,7 @@ class FilmStep:
 class _FirstPicture(Switch):
     """Let the only controller drive; render before the first step of every episode."""
 
-    def __init__(self, worlds: VectorWorld) -> None:
+    def __init__(self, worlds: Worlds) -> None:
         self.worlds, self.picture = worlds, np.zeros((0, 0, 3), np.uint8)
 
     def choose(self, frame: StepInput) -> NDArray[np.intp]:
@@ -53,7 +61,7 @@ class _FirstPicture(Switch):
 
 
 def film_steps(
-    worlds: VectorWorld, controller: Controller, *, rng: Rng, episodes: int, seed: int, every: int
+    worlds: Worlds, controller: Controller, *, rng: Rng, episodes: int, seed: int, every: int
 ) -> Iterator[FilmStep]:
     """Run episodes in one world, with a picture of every `every`-th step.
 
@@ -67,7 +75,7 @@ def film_steps(
         if step == 1:
             total, cost, goals, costs_now, goal_now = 0.0, 0.0, 0, False, False
             yield FilmStep(episode, 0, total, cost, goals, costs_now, goal_now, switch.picture)
-        met = bool(batch.infos["goal_met"][0])
+        met = bool(batch.infos.get("goal_met", [False])[0])
         total, cost, goals = total + float(batch.reward[0]), cost + float(batch.cost[0]), goals + met
         costs_now, goal_now = costs_now or bool(batch.cost[0]), goal_now or met
         shown = over or step % every == 0
@@ -77,26 +85,29 @@ def film_steps(
         episode += over
 
 
-def _render(worlds: VectorWorld) -> Picture:
+def _render(worlds: Worlds) -> Picture:
     pictures = worlds.render()
-    assert pictures is not None
-    return pictures[0]
+    if pictures is None or not isinstance(pictures[0], np.ndarray) or pictures[0].ndim != 3:
+        raise InputError("the environment has no pictures; blendctl check-env ENV says why")
+    height, width = pictures[0].shape[:2]
+    return np.asarray(pictures[0][: height - height % 2, : width - width % 2, :3])  # films need even sizes
 
 
 class _RandomActions:
-    """Draw uniform actions, each held for some steps."""
+    """Draw random actions, each held for some steps."""
 
     name = "random"
 
-    def __init__(self, size: int, seed: int) -> None:
-        self.rng, self.size, self.step = np.random.default_rng(seed), size, 0
+    def __init__(self, space: Any, seed: int) -> None:
+        self.space, self.step = copy.deepcopy(space), 0
+        self.space.seed(seed)
 
     def reset(self) -> None:
         self.step = 0
 
     def act(self, observation: ArrayLike, rng: Rng = None) -> NDArray[np.float64]:
         if self.step % RANDOM_HOLD == 0:
-            self.action = self.rng.uniform(-1.0, 1.0, (1, self.size))
+            self.action = np.asarray(self.space.sample(), np.float64).reshape(1, -1)
         self.step += 1
         return self.action
 
@@ -115,7 +126,7 @@ class _OneWorld:
         try:
             if self.step == 1 and isinstance(self.controller, Stateful):
                 self.controller.reset()
-            action = np.asarray(self.controller.act(np.asarray(observation)[0].copy(), rng), np.float64)
+            action = np.atleast_1d(np.asarray(self.controller.act(np.asarray(observation)[0].copy(), rng), np.float64))
         except (BlendctlError, OSError):
             raise
         except Exception as error:  # a user's own code may raise anything
@@ -130,30 +141,45 @@ class _OneWorld:
         return action[None]
 
 
-def _open(name: str, worlds: VectorWorld, *, world: str, seed: int) -> Controller:
+def _open(name: str, worlds: Worlds, *, environment: EnvironmentSpec, seed: int) -> Controller:
     """Open a controller by any of its names; "random" draws random actions."""
-    size = worlds.batch.act_size
     if name == "random":
-        return _RandomActions(size, seed)
+        return _RandomActions(worlds.single_action_space, seed)
     from blendctl.cli.controller_argument import open_named_controller
 
     try:
-        controller = open_named_controller(name, world=world)
+        controller = open_named_controller(name, world=environment.world)
     except InputError as error:
         raise InputError(f'{error}; --controller also takes "random"') from error
     check_fits(controller, worlds)
-    return _OneWorld(controller, name=name, world=world, size=size)
+    size = int(np.prod(worlds.single_action_space.shape or (1,)))
+    return _OneWorld(controller, name=name, world=environment.name, size=size)
+
+
+def _open_worlds(environment: EnvironmentSpec, *, view: str, size: int) -> Worlds:
+    """Make one world that renders."""
+    if not environment.is_plain_world:
+        return LockStepEnvs([environment.make(render_mode="topdown" if environment.is_world else "rgb_array")])
+    task = find_task(environment.name)
+    return VectorWorld(
+        task,
+        1,
+        threads=1,
+        autoreset_mode=AutoresetMode.DISABLED,
+        max_episode_steps=min(environment.episode_steps or task.max_episode_steps, task.max_episode_steps),
+        render_mode=RENDER_MODES[view],
+        view={"width": size, "height": size, "trail": TRAIL},
+    )
 
 
 @click.command(epilog="Example: blendctl play PointGoal1 --controller PointGoal1/ppo --out ppo.gif")
-@world_argument
+@partial(environment_argument, flags=EITHER, steps=300)
 @click.option(
     "--controller", default="random", metavar="random|NAME|PATH", shell_complete=completers.controllers_or_random,
     help="random actions, a zoo name such as PointGoal1/ppo, a run directory, a file, an address, a classical "
     "controller such as pure-pursuit, or Python code such as mine.py:drive.",
 )  # fmt: skip
 @shared.number_option("--episodes", "Number of episodes.", default=1)
-@shared.number_option("--steps", "Maximum steps per episode.", default=300)
 @shared.seed_option(per_episode=True)
 @shared.deterministic_option
 @click.option(
@@ -161,17 +187,16 @@ def _open(name: str, worlds: VectorWorld, *, world: str, seed: int) -> Controlle
 )
 @click.option(
     "--view", type=click.Choice(list(RENDER_MODES)), default="topdown",
-    help="From above, or MuJoCo's camera (needs OpenGL).",
+    help="From above, or MuJoCo's camera (needs OpenGL); of blendctl's worlds.",
 )  # fmt: skip
 @click.option("--fps", type=click.FloatRange(1, 50), default=25, help="Frames per second.")
-@click.option("--size", type=click.IntRange(96, 2048), default=480, help="Width in pixels.")
+@click.option("--size", type=click.IntRange(96, 2048), default=480, help="Width in pixels, of blendctl's worlds.")
 @shared.json_option("the results of the episodes")
 @shared.trust_code_option
 def play(
-    world: str,
+    environment: EnvironmentSpec,
     controller: str,
     episodes: int,
-    steps: int,
     seed: int,
     deterministic: bool,
     out: Path,
@@ -180,30 +205,24 @@ def play(
     size: int,
     json_file: Path | None,
 ) -> None:
-    """Film a controller in a world, in real time.
+    """Film a controller in an environment, in real time.
 
-    WORLD is a name such as PointGoal1, or FILE.py:TASK for a task that is defined in a Python file.
+    ENV is a world such as PointGoal1, FILE.py:TASK, a Gymnasium id such as Pendulum-v1, MODULE:ID, or FILE.py:FUNCTION.
+    An environment other than a world of blendctl is shown as its render_mode="rgb_array" draws it.
     """
     from blendctl.controllers.resolve import display_name
     from blendctl.envs.caption import Caption
-    from blendctl.envs.catalog import find_task, world_label
     from blendctl.envs.film import open_film
 
-    name, task = world_label(world), find_task(world)
-    worlds = VectorWorld(
-        task,
-        1,
-        threads=1,
-        autoreset_mode=AutoresetMode.DISABLED,
-        max_episode_steps=min(steps, task.max_episode_steps),
-        render_mode=RENDER_MODES[view],
-        view={"width": size, "height": size, "trail": TRAIL},
-    )
-    steps_per_second = worlds.metadata["render_fps"]
+    name, steps = world_label(environment.name), environment.episode_steps or 0
+    worlds = _open_worlds(environment, view=view, size=size)
+    steps_per_second = worlds.metadata.get("render_fps") or FPS
     every = max(1, round(steps_per_second / fps))
-    driver = _open(controller, worlds, world=world, seed=seed)
+    driver = _open(controller, worlds, environment=environment, seed=seed)
     rng = None if deterministic else np.random.default_rng(seed)
-    caption = Caption(task, f"{name}  ·  {display_name(controller)}")
+    caption = Caption(
+        worlds.task if isinstance(worlds, VectorWorld) else None, f"{name}  ·  {display_name(controller)}"
+    )
     last: dict[int, FilmStep] = {}  # by episode
     with progress_bar() as progress, open_film(out, fps=steps_per_second / every) as film:
         bar = progress.add_task("filming", total=episodes * (steps + 1))

@@ -19,11 +19,11 @@ HAPPY: Color = (0, 128, 92)
 
 
 class Caption:
-    """Put a strip under pictures of one task, with a title on its left."""
+    """Put a strip under pictures, with a title on its left, and a legend if they show a task of blendctl."""
 
-    def __init__(self, task: Task, title: str) -> None:
+    def __init__(self, task: Task | None, title: str) -> None:
         self._title = title
-        self._legend = {"robot": task.robot_spec.color, **kind_colors(task)}
+        self._legend = {} if task is None else {"robot": task.robot_spec.color, **kind_colors(task)}
         self._blank: Image.Image | None = None
 
     def under(

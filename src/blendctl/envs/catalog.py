@@ -77,8 +77,8 @@ def find_task(name: str) -> Task:
         return task
     if name in gymnasium.registry:
         raise InputError(
-            f'"{name}" is a Gymnasium environment, and none of blendctl\'s own worlds ({", ".join(NAMES)}); '
-            "drive it from Python: blendctl.run(env, blender)"
+            f'"{name}" is a Gymnasium environment, and none of blendctl\'s own worlds ({", ".join(NAMES)}), which this '
+            "needs; for other environments use blendctl fit, blend, compare, evaluate or play"
         )
     if is_python(name):
         raise InputError(

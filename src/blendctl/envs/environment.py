@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any
 
 import gymnasium
@@ -47,12 +48,13 @@ class EnvironmentSpec:
         if self.episode_steps is not None and self.episode_steps < 1:
             raise InputError(f"episode_steps must be a whole number >= 1, actually: {self.episode_steps}")
         if is_python(self.name) and not _in_gymnasium(self.name):
-            made = load_object(self.name)
+            made = load_object(self.name, of=(Task, FunctionType, type))
             if isinstance(made, Task):
                 open_task(self.name)
             elif not callable(made):
                 raise InputError(
-                    f'"{self.name}" must be a Task, or a function that returns an environment, actually: {made!r}'
+                    f'"{self.name}" is not a blendctl.envs.Task, nor a function that returns an environment, actually: '
+                    f"{made!r}"
                 )
         elif self.is_world:
             object.__setattr__(self, "name", world_name(self.name))
@@ -124,6 +126,16 @@ class EnvironmentSpec:
         from blendctl.envs.lockstep import lock_step
 
         return lock_step([self.make() for _ in range(count)], autoreset_mode=autoreset_mode)
+
+    def episode_limit(self) -> int | None:
+        """Return the limit of its episodes in control steps, None if it is not known."""
+        if self.episode_steps is not None:
+            return self.episode_steps
+        if self.is_world:
+            return find_task(self.name).max_episode_steps
+        from blendctl.envs.lockstep import episode_limit
+
+        return episode_limit(self.make())
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON data."""

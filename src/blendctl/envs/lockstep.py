@@ -90,6 +90,14 @@ class LockStepEnvs(VectorEnv[Any, Any, Any]):
             gathered |= {"final_obs": final, "_final_obs": terminated | truncated}
         return self.observations, reward, terminated, truncated, gathered
 
+    def take(self, observations: Sequence[Any]) -> None:
+        """Take notice of the present observations of environments that somebody else has stepped."""
+        self._now = list(observations)
+
+    def render(self) -> tuple[Any, ...] | None:
+        """Return a picture of every environment."""
+        return None if self.render_mode is None else tuple(env.render() for env in self.envs)
+
     def close_extras(self, **_: Any) -> None:
         """Close the environments."""
         for env in self.envs:
@@ -151,6 +159,43 @@ class BranchingEnvs(LockStepEnvs):
                     running[row] = not (terminated or truncated)
                 factor *= gamma
         return (reward, cost, parts) if components else (reward, cost)
+
+
+class PeekingCopy(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Add `peek` to an environment whose copies are exact; raise InputError for another."""
+
+    only_watches = True  # it changes nothing
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        super().__init__(env)
+        found = find_copier(env)
+        if found.copier is None:
+            raise InputError(f"counterfactual steps need exact copies of the environment: {found.problem}")
+        self._rows = BranchingEnvs([env], found.copier)
+
+    def reset(self, **options: Any) -> tuple[Any, Infos]:
+        """Begin an episode."""
+        observation, info = self.env.reset(**options)
+        self._rows.take([observation])
+        return observation, info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, Infos]:
+        """Step the environment."""
+        result = self.env.step(action)
+        self._rows.take([result[0]])
+        return result
+
+    def peek(self, alternatives: Any, *, components: bool = False, **options: Any) -> Any:
+        """Return reward (k,) and cost (k,) of k actions, or with `horizon` of k functions, without advancing."""
+        rows = [_for_one(one) if callable(one) else [one] for one in alternatives]
+        result: Any = self._rows.peek(rows, components=True, **options)
+        reward, cost, parts = result
+        values = {name: part[:, 0] for name, part in parts.items()}
+        return (reward[:, 0], cost[:, 0], values) if components else (reward[:, 0], cost[:, 0])
+
+
+def _for_one(policy: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda observations: [policy(observations[0])]
 
 
 def lock_step(

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,10 +17,11 @@ from blendctl.blender.blend_dir import read_blend_dir
 from blendctl.certificates import Bounds, Certificate, Claim, boldest_proven, certify
 from blendctl.envs import find_task
 from blendctl.envs.batch import LARGEST_SEED
+from blendctl.envs.environment import EnvironmentSpec
 from blendctl.errors import InputError
 from blendctl.experiments.certify_units import CERTIFIED, blender_maker
 from blendctl.experiments.engines import run_units
-from blendctl.experiments.units import Unit, file_digests
+from blendctl.experiments.units import Unit, environment_digests, file_digests
 from blendctl.user_code import is_python
 
 FloatArray = NDArray[np.float64]
@@ -40,7 +40,7 @@ class Certification:
     names: tuple[str, ...]
     blend: str | None = None  # directory; None: the controller alone
     world: str = ""  # a world of blendctl
-    environment: str = ""  # or another: a Gymnasium id, or a function in Python
+    environment: EnvironmentSpec | None = None  # or another environment
     changes: dict[str, Any] = field(default_factory=dict)  # arguments of `Blender`
     episodes: int = 500
     seed: int = 50_000_000  # episode i has seed + i; far from the layouts of training and comparison
@@ -70,6 +70,7 @@ class Certification:
         names = ("controllers", "names", "blend", "world", "environment", "changes", "steps")
         common = {name: getattr(self, name) for name in names}
         common |= {"controllers": list(self.controllers), "names": list(self.names)}
+        common["environment"] = "" if self.environment is None else self.environment.to_dict()
         return [
             Unit(CERTIFIED, common | {"seed": self.seed + first, "count": min(self.block, self.episodes - first)})
             for first in range(0, self.episodes, self.block)
@@ -121,10 +122,9 @@ class Certification:
             task = find_task(self.world)
             parts = [repr((task, task.robot_spec, self.length))]
             parts += file_digests(self.world, ()) if is_python(self.world) else []
-        elif self.environment in gymnasium.registry:
-            parts = [repr(gymnasium.spec(self.environment)), str(self.steps)]
         else:
-            parts = [*file_digests("", [self.environment]), str(self.steps)]
+            assert self.environment is not None
+            parts = [*environment_digests(self.environment), repr(self.environment)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -16,10 +16,9 @@ from blendctl.blender import Blender, run
 from blendctl.blender.blend_dir import read_blend_dir
 from blendctl.controllers import open_controller
 from blendctl.envs import SingleWorld
-from blendctl.errors import InputError
+from blendctl.envs.environment import EnvironmentSpec
 from blendctl.experiments.units import Result, unit_kind
 from blendctl.features import SimulatedLookAhead
-from blendctl.user_code import is_python, load_object
 
 CERTIFIED = f"{__name__}:certified_episodes"
 
@@ -28,7 +27,7 @@ CERTIFIED = f"{__name__}:certified_episodes"
 def certified_episodes(parameters: Mapping[str, Any], before: Result | None) -> Result:
     """Run `count` episodes from `seed` on, each with a blender as it was saved; a row per episode.
 
-    Parameters: world, or environment (a Gymnasium id or a function in Python); blend (a directory, None for a
+    Parameters: world, or environment (the arguments of `EnvironmentSpec`); blend (a directory, None for a
     controller alone), controllers, names, changes (arguments of `Blender`), steps (None: the world's own).
     """
     p = parameters
@@ -72,12 +71,6 @@ def blender_maker(parameters: Mapping[str, Any]) -> Callable[[int], Blender]:
 
 def open_environment(parameters: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
     """Make the environment: a world of blendctl, or any other, whose costs are watched."""
-    world, name, steps = parameters["world"], parameters["environment"], parameters["steps"]
-    if world:
-        return SingleWorld(world, max_episode_steps=steps)
-    if not is_python(name) or name in gymnasium.registry:
-        return gymnasium.make(name, max_episode_steps=steps)
-    made = load_object(name)()
-    if not isinstance(made, gymnasium.Env):
-        raise InputError(f'"{name}" must return a Gymnasium environment, actually: {type(made).__name__}')
-    return made if steps is None else gymnasium.wrappers.TimeLimit(made, steps)
+    if parameters["world"]:
+        return SingleWorld(parameters["world"], max_episode_steps=parameters["steps"])
+    return EnvironmentSpec(**parameters["environment"]).make()

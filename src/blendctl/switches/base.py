@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
 from blendctl.controllers import Controller
+from blendctl.envs import find_task
 from blendctl.envs.environment import EnvironmentSpec
 from blendctl.rollout import StepInput, Switch
 
@@ -40,6 +42,12 @@ def switch_seed(seed: int) -> int:
 
 
 def open_worlds(world: str | EnvironmentSpec, count: int, *, steps: int | None = None, threads: int | None = 1) -> Any:
-    """Make worlds for a rollout, or other environments in lock-step; `steps` limits the episodes of a world."""
-    spec = world if isinstance(world, EnvironmentSpec) else EnvironmentSpec(world, episode_steps=steps)
-    return spec.make_vector(count, threads=threads)
+    """Make worlds for a rollout, or other environments in lock-step; `steps` limits the episodes of a named world.
+
+    A name may come from a file, so it runs no code: it is a world or an id that Gymnasium knows.
+    """
+    if isinstance(world, EnvironmentSpec):
+        return world.make_vector(count, threads=threads)
+    if world not in gymnasium.registry:
+        find_task(world)  # raises InputError for what is no world
+    return EnvironmentSpec(world, episode_steps=steps).make_vector(count, threads=threads)
