@@ -86,6 +86,7 @@ def test_the_directory_drives_the_blend(fitted):
 
     with Blender.load(fitted / "out", controllers=[fast, slow]) as blender:
         assert blender.hold == 5
+        assert blender.guard is not None
         records = list(run(Corridor(), blender, episodes=card["episodes"], seed=card["seeds"]["test"], cost=price))
     total = sum(record.reward for record in records) / card["episodes"]
     assert total == pytest.approx(card["methods"]["blend"]["return_mean"]), "as it was judged"
@@ -118,6 +119,11 @@ def test_a_controller_that_is_better_in_everything_is_the_verdict(tmp_path):
     result = fit(Detour, [slow, fast], out=tmp_path, **SMALL)
     assert result.verdict == "fast"
     assert "Use fast" in result.card["words"]
+    assert result.card["fallback"] == "fast"
+    guard = json.loads((tmp_path / "run.json").read_text())["options"]["guard"]
+    returns, costs = (np.mean(guard["outcomes"]["fast"], axis=0) * [1, -1]).tolist()
+    row = result.card["methods"]["fast"]
+    assert (returns, costs) == pytest.approx((row["return_mean"], row["cost_mean"]))
 
 
 def test_without_a_cost_returns_are_compared_and_spaces_of_any_kind_are_encoded(tmp_path):

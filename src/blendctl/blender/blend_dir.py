@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from blendctl.blender.guard import Guard
 from blendctl.controllers import Controller
 from blendctl.controllers.adapters import as_controller
 from blendctl.controllers.lookahead_network import controller_digest
@@ -77,6 +78,8 @@ def read_blend_dir(path: str | Path) -> BlendDir:
         for name, value in settings.items():
             _check_setting(name, value)
         settings["features"] = _restore_feature(settings.get("features"), folder)
+        if settings.get("guard") is not None:
+            settings["guard"] = Guard(**settings["guard"])
         steps = about.get("steps")
         return BlendDir(
             path=folder,
@@ -108,7 +111,7 @@ def _check_setting(name: str, value: Any) -> None:
     else:
         kinds = {
             "features": str | dict | None, "hold": int | None, "dwell": int, "context": str, "frozen": bool,
-            "fallback": str | None, "stochastic": bool,
+            "fallback": str | None, "stochastic": bool, "guard": dict | None,
         }  # fmt: skip
         allowed = name in kinds and isinstance(value, kinds[name])
     if not allowed:

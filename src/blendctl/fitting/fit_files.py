@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from blendctl.atomic import write_atomically
-from blendctl.blender import Blender
+from blendctl.blender import Blender, Guard
 from blendctl.controllers import write_lookahead
 from blendctl.controllers.card import versions
 from blendctl.controllers.lookahead_file import LOOKAHEAD_FILE
@@ -47,7 +47,9 @@ def check_directory(directory: Path, *, replace: bool) -> None:
         raise InputError(f"{directory} holds an earlier run ({old[0]}); use another directory, or replace it")
 
 
-def write_fit(directory: Path, card: dict[str, Any], blender: Blender, candidate: Candidate) -> FitResult:
+def write_fit(
+    directory: Path, card: dict[str, Any], blender: Blender, candidate: Candidate, *, guard: Guard
+) -> FitResult:
     """Write all files in place of earlier ones; card.json last, so that a directory with a card is whole."""
     feature = candidate.feature
     for name in FILES:
@@ -80,6 +82,7 @@ def write_fit(directory: Path, card: dict[str, Any], blender: Blender, candidate
             "hold": candidate.hold,
             "frozen": blender.frozen,
             "fallback": card["fallback"],
+            "guard": guard.to_dict(),
         },
     }
     write_atomically(directory / RUN_FILE, _json(about))

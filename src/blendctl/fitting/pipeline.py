@@ -14,6 +14,7 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Box
 
+from blendctl.blender import Guard
 from blendctl.controllers import Controller, open_controller
 from blendctl.controllers.adapters import as_controller
 from blendctl.controllers.base import Stateful
@@ -115,7 +116,7 @@ def fit(
             "command": command,
         }
         blender = run.blender(candidate)
-        return write_fit(directory, about | card, blender, candidate)
+        return write_fit(directory, about | card, blender, candidate, guard=run.guard)
 
 
 @dataclass
@@ -153,9 +154,9 @@ class _Fit:
         scales = measure_scales(alone)
         means = np.stack([one.points.mean(axis=0) for one in alone])
         performant, safe = self.names[int(means[:, 0].argmax())], self.names[int(means[:, 1].argmin())]
-        if performant == safe:  # one is best in both, or there is no cost: the other ends of the line are the worst
+        self.fallback = safe if len(self.objectives) == 2 else performant
+        if performant == safe:  # one is best in both, or there is no cost: the other end of the line is the worst
             safe = self.names[int(means[:, 0].argmin())]
-        self.fallback = self.names[int(scales.utility(means).argmax())] if len(self.objectives) == 1 else safe
         self.scales = scales
         budget = 4.0 * steps if steps is not None else 60.0 * (minutes or MINUTES) / step_seconds
         task = ContextTask(self.source, self.controllers, scales.weight, plan, length, self.seed)
@@ -164,6 +165,8 @@ class _Fit:
         methods, settings = self._test(candidate, plan, scales)
         self.on_progress("writing", 1.0)
         judged = judge(methods, self.names, performant=performant, safe=safe, scales=scales)
+        signs = np.array([1.0, -1.0])[: len(self.objectives)]
+        self.guard = Guard({name: methods[name].points[:, : len(signs)] * signs for name in self.names})
         line = mixing_line(methods, performant=performant, safe=safe)
         card = {
             "verdict": judged.verdict,
