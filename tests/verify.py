@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import chain
 from pathlib import Path
 
 from blendctl.cli.output import table_console, write_json
@@ -17,6 +18,12 @@ KERNELS = (
     "tests/bandit", "tests/controllers", "tests/hostile", "tests/envs/test_batch.py", "tests/envs/test_world_state.py",
 )  # fmt: skip
 REPOSITORY = (
+    Check(
+        "mutants of pareto, bandit and blender",
+        {"survivors, %": 10.0},
+        full=80,
+        command=(sys.executable, "tests/mutation.py", "--mutants", "{}"),
+    ),
     Check("slow tests", PASSED, command=(*PYTEST, "-m", "slow", "tests")),
     Check(
         "tests with bounds-checked kernels",
@@ -25,16 +32,27 @@ REPOSITORY = (
         environment={"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": "out/numba-boundscheck"},
     ),
 )
+# These measure times, or use all cores themselves: they run when nothing else does.
+ALONE = (
+    Check(
+        "latency under fire: steps with hostile peers",
+        {"excess of p99.9, ms": 3.0, "without an action": 0.0},
+        full=100_000,
+        command=(sys.executable, "bench/hostile.py", "--steps", "{}"),
+    ),
+)
 
 
 def main(wanted: list[str]) -> int:
     """Run the checks whose names contain one of the words, all without words; return the exit code."""
-    checks = [c for c in (*CHECKS, *REPOSITORY) if not wanted or any(word in c.name for word in wanted)]
+    every = [c for c in (*CHECKS, *REPOSITORY, *ALONE) if not wanted or any(word in c.name for word in wanted)]
+    together, alone = [c for c in every if c not in ALONE], [c for c in every if c in ALONE]
     figures = []
-    for number, results in enumerate(run_checks(checks, full=True, workers=2), 1):
+    measured = chain(run_checks(together, full=True, workers=2), run_checks(alone, full=True))
+    for number, results in enumerate(measured, 1):
         figures += results
         verdict = "pass" if all(one.passed for one in results) else "FAIL"
-        print(f"{number}/{len(checks)} {results[0].check}: {verdict}, {results[0].seconds:.0f} s", flush=True)
+        print(f"{number}/{len(every)} {results[0].check}: {verdict}, {results[0].seconds:.0f} s", flush=True)
     table_console(None).print(figures_table(figures))
     if not wanted:
         write_json(Path("verify.json"), results_json(figures))
