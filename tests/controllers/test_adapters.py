@@ -2,6 +2,7 @@
 
 import builtins
 import importlib.util
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,17 @@ def test_a_model_with_predict_is_asked_for_draws_or_means():
     assert controller.act(np.zeros(2)).tolist() == [1.0]
     assert controller.act(np.zeros(2), np.random.default_rng(0)).tolist() == [0.0]
     assert controller.name == "Model"
+
+
+def test_an_onnx_file_cannot_take_more_memory_than_its_limit():
+    """The file has 180 bytes and asks for 8 GiB; it fails when it is used, as any controller may."""
+    pytest.importorskip("onnxruntime")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    bomb = OnnxController(AFFINE.with_name("bomb.onnx"))
+    with pytest.raises(Exception, match="memory"):
+        bomb.act(np.zeros(3))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10  # KiB
+    assert OnnxController(AFFINE).act(np.zeros(3)).shape == (2,)
 
 
 def test_onnx_models_drive():

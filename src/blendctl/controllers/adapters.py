@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import warnings
 from abc import ABC, abstractmethod
@@ -15,6 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from blendctl.controllers.base import Controller
 from blendctl.errors import FileFormatError, InputError, MissingExtraError
+
+ONNX_MEMORY = 1 << 30  # bytes that all ONNX sessions of a process may use together
 
 
 def as_controller(candidate: Any) -> Controller:
@@ -169,6 +172,21 @@ class ScriptController(_ModelFile):
             return self._module(self._torch.from_numpy(np.array(rows))).numpy()
 
 
+@functools.cache
+def _limit_onnx_memory() -> bool:
+    """Limit the memory of all ONNX sessions of this process together; return whether that is possible."""
+    import onnxruntime
+
+    try:
+        kind = onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR
+        info = onnxruntime.OrtMemoryInfo("Cpu", kind, 0, onnxruntime.OrtMemType.DEFAULT)
+        limits = onnxruntime.OrtArenaCfg({"max_mem": ONNX_MEMORY, "arena_extend_strategy": 1})
+        onnxruntime.create_and_register_allocator(info, limits)
+    except Exception:  # another part of the program has set one already
+        return False
+    return True
+
+
 class OnnxController(_ModelFile):
     """An ONNX file whose first input is observations (n, observation_size) and whose first output is actions."""
 
@@ -180,8 +198,14 @@ class OnnxController(_ModelFile):
         super().__init__(path, name)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # faster for the small networks of a control loop
+        options.log_severity_level = 4  # errors are raised
+        if _limit_onnx_memory():
+            options.add_session_config_entry("session.use_env_allocators", "1")
         try:
-            self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+            # Folding would allocate what a hostile file asks for without the limit.
+            self._session = onnxruntime.InferenceSession(
+                str(path), options, providers=["CPUExecutionProvider"], disabled_optimizers=["ConstantFolding"]
+            )
         except Exception as error:  # onnxruntime's errors share no base
             raise FileFormatError(f"{path} is not an ONNX model: {str(error).splitlines()[0]}") from None
         first = self._session.get_inputs()[0]
