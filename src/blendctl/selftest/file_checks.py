@@ -147,6 +147,21 @@ def _read_unit(path: Path) -> None:
     decode(path.read_bytes(), key="k")
 
 
+def _frame(folder: Path) -> None:
+    import msgpack
+
+    from blendctl.controllers.wire import pack_array
+
+    request = {"op": "act", "id": 7, "observation": pack_array(np.arange(3.0)), "seed": None}
+    (folder / "frame").write_bytes(msgpack.packb(request))
+
+
+def _read_frame(path: Path) -> None:
+    from blendctl.controllers.wire import unpack_array, unpack_frame
+
+    unpack_array(unpack_frame(path.read_bytes()).get("observation"))
+
+
 def _omnisafe(folder: Path) -> None:
     import torch
 
@@ -189,6 +204,7 @@ READERS = {
     "report": Reader("run.json", _run, _read_page, full=10_000),  # a page is built for many of them
     "certificate": Reader("certificate.json", _certificate, _read_certificate),
     "unit": Reader("unit.parquet", _unit, _read_unit),
+    "frame of the wire": Reader("frame", _frame, _read_frame),
     "OmniSafe checkpoint": Reader("omnisafe.pt", _omnisafe, _read_omnisafe, package="torch"),
     "stable-baselines3 archive": Reader("sb3.zip", _sb3, _read_sb3, package="torch"),
 }
