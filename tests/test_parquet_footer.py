@@ -1,14 +1,15 @@
 """The size of a Parquet file is read from its footer without pyarrow, which ends the process on damaged ones."""
 
 import io
-import os
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from blendctl.errors import BlendctlError, FileFormatError
+from blendctl.errors import FileFormatError
 from blendctl.parquet_footer import claimed_size
 from blendctl.table_parts import unpack_table
 
@@ -40,26 +41,31 @@ def test_the_claimed_size_is_pyarrows(table, rows):
     assert unpack_table(io.BytesIO(data), len(data)).equals(table)
 
 
-def test_no_changed_bit_ends_the_process():
-    """A child tries every bit of the footer: pyarrow's own reader of column metadata aborts at some of them."""
-    data = parquet(TABLES[0])
-    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    child = os.fork()
-    if not child:
-        escaped = 1
+EVERY_BIT = """
+import io, sys
+from blendctl.table_parts import unpack_table
+refused = 0
+data = bytearray(open(sys.argv[1], "rb").read())
+for at in range(len(data) - 8 - int.from_bytes(data[-8:-4], "little"), len(data)):
+    for bit in range(8):
+        data[at] ^= 1 << bit
         try:
-            escaped = 0
-            for at in range(start, len(data)):
-                for bit in range(8):
-                    changed = bytearray(data)
-                    changed[at] ^= 1 << bit
-                    try:
-                        unpack_table(io.BytesIO(changed), len(changed))
-                    except (BlendctlError, ValueError, OSError, KeyError, TypeError):
-                        continue
-        finally:
-            os._exit(escaped)
-    assert os.waitpid(child, 0)[1] == 0
+            unpack_table(io.BytesIO(data), len(data))
+        except Exception:
+            refused += 1
+        data[at] ^= 1 << bit
+print(refused)
+"""
+
+
+def test_no_changed_bit_ends_the_process(tmp_path):
+    """The reader of column metadata in pyarrow of column metadata aborts at some bits of the footer."""
+    (tmp_path / "table.parquet").write_bytes(parquet(TABLES[0]))
+    done = subprocess.run(
+        [sys.executable, "-c", EVERY_BIT, str(tmp_path / "table.parquet")], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 100
 
 
 @pytest.mark.parametrize(
