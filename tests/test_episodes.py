@@ -6,7 +6,8 @@ import pytest
 from blendctl.blender.batch import BlenderBatch
 from blendctl.blender.run_loop import run
 from blendctl.controllers import load, open_controller
-from blendctl.episodes import COLUMNS, episode_columns, run_episodes, score
+from blendctl.controllers.adapters import as_controller
+from blendctl.episodes import COLUMNS, episode_columns, jerk_columns, run_episodes, score
 from blendctl.errors import InputError, StateError
 from blendctl.evaluation import evaluate
 from blendctl.switches import METHODS, open_worlds
@@ -142,3 +143,15 @@ def test_sums_become_the_published_columns(zoo):
     alone = driven(zoo, lambda _: SingleController()).table(with_choices=False)
     assert alone.column_names == ["return", "cost", "length"]
     assert set(episode_columns(alone.to_pylist()[0])) == {"return", "cost", "length"}
+
+
+def test_the_jerk_is_how_far_the_action_moves_between_two_steps():
+    class Turns(SingleController):
+        def choose(self, frame):
+            return np.full(len(frame.observations), frame.step % 2)
+
+    pair = [as_controller(lambda o: [1.0, 0.0]), as_controller(lambda o: [-1.0, 0.0])]
+    turns = driven(pair, lambda _: Turns(0), worlds=2)
+    np.testing.assert_allclose(turns.moved, 2.0 * (STEPS - 1))
+    assert [jerk_columns(row)["jerk"] for row in turns.table().to_pylist()] == [2.0, 2.0]
+    np.testing.assert_array_equal(driven(pair, lambda _: SingleController(0), worlds=2).moved, 0.0)

@@ -66,6 +66,7 @@ class Episodes:
     correct: FloatArray  # (episodes,) correct ones among them
     gaps: FloatArray  # (episodes,) their Pareto gaps
     losses: FloatArray  # (episodes,) their maximal losses
+    moved: FloatArray  # (episodes,) changes of the action between control steps, their lengths
 
     @property
     def shares(self) -> FloatArray:
@@ -85,7 +86,7 @@ class Episodes:
         columns = {"return": self.returns, "cost": self.costs, "length": self.lengths.astype(np.int64)}
         if with_choices:
             counts = {"correct": self.correct, "judged": self.judged, "switches": self.switches}
-            columns |= {"gap": self.gaps, "loss": self.losses, "driven_0": self.driven}
+            columns |= {"moved": self.moved, "gap": self.gaps, "loss": self.losses, "driven_0": self.driven}
             columns |= {name: values.astype(np.int64) for name, values in counts.items()}
         return pa.table(columns)
 
@@ -106,11 +107,19 @@ def episode_columns(sums: Mapping[str, Any]) -> dict[str, Any]:
     return row
 
 
+def jerk_columns(sums: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `jerk`, the mean change of the action between two control steps; nothing if it was not measured."""
+    if sums.get("moved") is None:
+        return {}
+    return {"jerk": sums["moved"] / max(sums["length"] - 1, 1)}
+
+
 class EpisodeSums:
     """Consume a rollout of B worlds, and add up every episode that counts."""
 
     def __init__(self, worlds: int) -> None:
         self._now = np.zeros((len(fields(Episodes)), worlds))  # episodes that have not ended
+        self._last: FloatArray | None = None  # (B, action_size) actions of the step before, NaN at a start
         self._done: list[tuple[int, FloatArray]] = []  # world, and the sums of its episode
 
     def add(self, batch: StepBatch) -> None:
@@ -121,7 +130,12 @@ class EpisodeSums:
         if batch.counterfactual is not None:
             feedback = np.stack([batch.counterfactual["reward"].T, -batch.counterfactual["cost"].T], axis=-1)
             scores = score(feedback, batch.arm)
-            self._now[5:] += np.stack([np.ones(len(last)), *scores]) * counted
+            self._now[5:9] += np.stack([np.ones(len(last)), *scores]) * counted
+        if self._last is not None:
+            change = np.linalg.norm(batch.actions - self._last, axis=1)
+            self._now[9] += np.where(np.isfinite(change), change, 0.0) * counted
+        self._last = batch.actions.astype(np.float64)
+        self._last[batch.ended] = np.nan
         if batch.ended.any():
             for world in np.flatnonzero(batch.ended & counted):
                 self._done.append((int(world), self._now[:, world].copy()))

@@ -107,6 +107,12 @@ RULES = (
 NEED_NETWORKS = ("lookahead", "budget", "predictions", "critics")
 
 
+def known_episodes(blend):
+    """Return the data of a guard that soon falls back to the second controller, or None."""
+    better = np.array([[50.0, 1.0], [60.0, 2.0], [-50.0, 3.0]])
+    return {"outcomes": {f"1 {blend['arms'][1]}": better}, "false_alarm": 0.8} if blend["guard"] else None
+
+
 @st.composite
 def blends(draw):
     """Draw the arguments of a small blender, and a seed."""
@@ -124,7 +130,9 @@ def blends(draw):
     options["radius"] = draw(st.sampled_from(["determinant", "paper"]))
     return {
         "feature": feature, "arms": arms, "options": options, "dwell": draw(st.integers(1, 3)),
-        "safe_action": draw(st.sampled_from([None, [0.1, -0.2]])), "seed": draw(st.integers(0, 10**6)),
+        "safe_action": draw(st.sampled_from([None, [0.1, -0.2]])), "guard": draw(st.booleans()),
+        "handover": draw(st.sampled_from([None, "slew:0.1", "slew:0.05,0.2", "fade:4"])),
+        "seed": draw(st.integers(0, 10**6)),
     }  # fmt: skip
 
 
@@ -167,7 +175,7 @@ def test_a_small_blend_equals_its_c_form(blend):
     blender = Blender(
         controllers, [f"{i} {kind}" for i, kind in enumerate(blend["arms"])], features=feature, dwell=blend["dwell"],
         safe_action=blend["safe_action"], bench=BenchRules(first=2, longest=9), action_shape=(2,), stochastic=False,
-        seed=blend["seed"], **blend["options"],
+        handover=blend["handover"], guard=known_episodes(blend), seed=blend["seed"], **blend["options"],
     )  # fmt: skip
     rows = observations(rng, 120)
     for row in rows[np.isfinite(rows).all(axis=1) & (np.abs(rows).max(axis=1) < 100)][:10]:  # learn something first
@@ -182,6 +190,7 @@ def test_a_small_blend_equals_its_c_form(blend):
             make_controllers(np.random.default_rng(blend["seed"]), blend["arms"]), blender.names, features=feature,
             hold=blender.hold, dwell=blend["dwell"], safe_action=blend["safe_action"],
             bench=BenchRules(first=2, longest=9), action_shape=(2,), stochastic=False, bandit=saved,
+            handover=blend["handover"], guard=known_episodes(blend),
         )  # fmt: skip
         compiled = CompiledBlend(Path(folder), "-O0")
     assert compiled.selfcheck() == 0
@@ -192,7 +201,7 @@ def test_a_small_blend_equals_its_c_form(blend):
             if rng.random() < 0.05:
                 continue  # the feedback is lost
             reward, cost = float(rng.normal(0.0, 0.3)), float(rng.random() < 0.3)
-            comparison.observe(float("nan") if rng.random() < 0.03 else reward, cost, done=step % 37 == 36)
-            if rng.random() < 0.05 and step % 37 != 36:
+            comparison.observe(float("nan") if rng.random() < 0.03 else reward, cost, done=step % 17 == 16)
+            if rng.random() < 0.05 and step % 17 != 16:
                 comparison.observe(reward, cost)  # twice
     comparison.expect_equal()

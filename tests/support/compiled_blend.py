@@ -11,7 +11,7 @@ import pytest
 GCC = shutil.which("gcc")
 needs_gcc = pytest.mark.skipif(GCC is None, reason="no gcc: install it with `make setup-compilers` as root")
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic")
-CAUSES = ("", "first", "rule", "alone", "dwell", "fallback", "no context", "no decision", "safe action")
+CAUSES = ("", "first", "rule", "alone", "dwell", "fallback", "no context", "no decision", "safe action", "guard")
 OBSERVED = {1: "learned", 0: "counted", -1: "duplicate", -2: "unknown", -3: "refused"}
 
 

@@ -8,6 +8,7 @@ from blendctl.blender.counts import Counts
 from blendctl.blender.env import BlendEnv
 from blendctl.blender.explain import explain_record, read_record
 from blendctl.blender.guard import Guard
+from blendctl.blender.handover import CrossFade, SlewLimit
 from blendctl.blender.objectives import Objectives
 from blendctl.blender.record import SAFE_ACTION, Record, StageDecision, StageOutcome
 from blendctl.blender.recorder import Recorder
@@ -26,6 +27,8 @@ __all__ = [
     "read_record",
     "explain_record",
     "BenchRules",
+    "SlewLimit",
+    "CrossFade",
     "Guard",
     "Counts",
     "Objectives",

@@ -20,7 +20,9 @@ from blendctl.file_reading import read_json_object, reading
 
 BLEND_FILES = ("bandit.safetensors", "blend.safetensors")
 # Arguments of `Blender` that run.json holds; the learner's file has its own options (rule, noise, scales).
-SETTINGS = ("objectives", "features", "hold", "dwell", "context", "frozen", "fallback", "stochastic", "guard")
+SETTINGS = (
+    "objectives", "features", "hold", "dwell", "context", "frozen", "fallback", "stochastic", "guard", "handover",
+)  # fmt: skip
 
 Driver = Controller | Callable[..., Any]
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from blendctl.bandit import generator
 from blendctl.bandit.core import seed_words
+from blendctl.blender.handover import CrossFade, SlewLimit
 from blendctl.controllers.adapters import FunctionController
 from blendctl.controllers.base import Controller, Stateful
 from blendctl.controllers.remote import RemoteController
@@ -119,6 +120,8 @@ def _replica(blender: Blender, file: Path, action_size: int, noise: NDArray[np.u
         bandit=file,
         fallback=[blender.names[arm] for arm in blender.fallback],
         safe_action=blender.safe_action,
+        guard=None if blender.guard is None else blender.guard.to_dict(),
+        handover=blender.handover,
         bench=blender.drivers.bench.rules,
         action_shape=(action_size,),
         stochastic=False,
@@ -194,7 +197,7 @@ def _spec(
     interface: dict[str, Any],
     seed: int,
 ) -> BlendSpec:
-    rules = blender.drivers.bench.rules
+    rules, handover = blender.drivers.bench.rules, blender.handover
     return BlendSpec(
         names=blender.names,
         controllers=blender.controllers,
@@ -210,6 +213,9 @@ def _spec(
         fallback=blender.fallback,
         bench=(rules.first, rules.growth, rules.longest),
         safe_action=blender.safe_action,
+        guard=None if blender.guard is None else blender.guard.to_dict(),
+        slew_limits=handover.limits(sizes[1]) if isinstance(handover, SlewLimit) else None,
+        fade_steps=handover.steps if isinstance(handover, CrossFade) else 0,
         observation_size=sizes[0],
         action_size=sizes[1],
         noise=noise,

@@ -94,6 +94,7 @@ def unsupported(blender: Blender, world: Any) -> str | None:
         "objectives other than reward and -cost": blender.objectives.names != ("reward", "-cost"),
         f'the rule "{blender.bandit.rule.name}"': blender.bandit.arrays is None,
         "a single controller": len(blender.controllers) < 2,
+        "a handover": blender.handover is not None,
     }
     for part, present in needs_the_blender.items():
         if present:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,11 +16,13 @@ from blendctl.bandit.options import OptionNames
 from blendctl.blender import arguments
 from blendctl.blender.bench import BenchRules
 from blendctl.blender.blend_files import BlendFiles
+from blendctl.blender.blend_views import BlendViews
 from blendctl.blender.chooser import Chooser
 from blendctl.blender.counts import Counts
 from blendctl.blender.drivers import Action, Drivers
 from blendctl.blender.finite_check import all_finite
 from blendctl.blender.guard import Guard, as_guard
+from blendctl.blender.handover import Handover, HandoverFilter, as_handover, check_entries
 from blendctl.blender.ledger import Ledger, Observed
 from blendctl.blender.objectives import Objective, Objectives
 from blendctl.blender.record import SAFE_ACTION, Record, RunInfo, StageDecision
@@ -31,13 +32,13 @@ from blendctl.blender.run_warnings import RunWarnings
 from blendctl.certificates import Certificate, CertificateMonitor, as_monitor
 from blendctl.controllers import Controller
 from blendctl.controllers.adapters import as_controller
-from blendctl.errors import InputError, StateError
+from blendctl.errors import StateError
 from blendctl.features import Feature, bind_feature, choose_feature, feature_name
 
 FloatArray = NDArray[np.float64]
 
 
-class Blender(BlendFiles):
+class Blender(BlendFiles, BlendViews):
     """One driver made of several controllers: a bandit chooses which one drives, and learns from the feedback.
 
     Parameters
@@ -57,6 +58,8 @@ class Blender(BlendFiles):
     bandit: a learner to continue with, or the file of a blend (`save`); by default a new one with `options` and `seed`.
     fallback: a name, or names in order: the controllers that take over when the one that drives fails.
     safe_action: action when no controller is fit; without it, `act` raises an error.
+    handover: how the action changes after a switch: at once (None), with a limit per control step (`SlewLimit`,
+        "slew:0.1"), or over some control steps (`CrossFade`, "fade:5"). The safe action is never delayed.
     deadline: seconds per action, for all controllers or by name. A controller that might hang runs in a thread.
     bench: how long a controller that failed sits out.
     action_shape: shape of an action; by default as the controllers declare it, or that of their first actions.
@@ -94,6 +97,7 @@ class Blender(BlendFiles):
         bandit: BlendingBandit | str | Path | None = None,
         fallback: str | Sequence[str] | None = None,
         safe_action: ArrayLike | None = None,
+        handover: Handover | Mapping[str, Any] | str | None = None,
         deadline: float | Mapping[str, float] | None = None,
         bench: BenchRules | None = None,
         action_shape: tuple[int, ...] | None = None,
@@ -155,6 +159,9 @@ class Blender(BlendFiles):
             feature_name=self.feature_name,
             lookahead=feature.lookahead,
         )
+        self.handover = as_handover(handover)
+        check_entries(self.handover, self.drivers.shape)
+        self._filter = HandoverFilter(self.handover)
         self.counts = Counts()
         self.monitor = as_monitor(certificate)
         self.guard = as_guard(guard, self.names, goals)
@@ -201,7 +208,7 @@ class Blender(BlendFiles):
             action = self.drivers.ask_alone(driver, observation, self.step)
             if action is not None:
                 ledger.extend()
-                return action
+                return self._filter.apply(action, driver)
         ledger.cut(observation if finite else None)
         if self.feature.bootstraps:
             self.feature.begin_stage(*ledger.episode_so_far)
@@ -246,8 +253,9 @@ class Blender(BlendFiles):
             events += drivers.take_events()
         events += self._alarms
         self._alarms = []
-        action = proposals[arm] if arm >= 0 else self._stop(events)
-        assert action is not None  # the chosen arm has proposed one
+        wanted = proposals[arm] if arm >= 0 else self._stop(events)
+        assert wanted is not None  # the chosen arm has proposed one
+        action = self._filter.apply(wanted, arm)
         counts = self.counts
         counts.stages += 1
         counts.switches += arm != driver and counts.stages > 1
@@ -281,28 +289,6 @@ class Blender(BlendFiles):
             )
         self.counts.safe_actions += 1
         return self.safe_action
-
-    @property
-    def last(self) -> Record | None:
-        """The present stage as it is now, None before the first."""
-        present = self._ledger.present
-        return None if present is None else present.record()
-
-    @property
-    def choice(self) -> StageDecision | None:
-        """The decision of the present stage, None before the first."""
-        present = self._ledger.present
-        return None if present is None else present.choice
-
-    @property
-    def quantities(self) -> tuple[str, ...]:
-        """What the numbers of a decision are about: the objectives, or values to go if the features look ahead."""
-        return self._run_info.quantities
-
-    @property
-    def holding(self) -> bool:
-        """Whether the present stage lasts for another control step (hold > 1)."""
-        return self._ledger.holding
 
     def observe(
         self,
@@ -341,6 +327,7 @@ class Blender(BlendFiles):
         """End the episode, and the present stage with it."""
         with self._lock:
             self._ledger.end_episode()
+            self._filter.reset()
             self.episode += 1
             self.drivers.end_episode(self.step)
             self.warnings.end_episode()
@@ -360,28 +347,6 @@ class Blender(BlendFiles):
         """Add the counterfactual feedback (arms, objectives) of every arm to a stage that awaits it, and return it."""
         with self._lock:
             return self._ledger.add_truth(stage, truth, correct)
-
-    @property
-    def loss_bound(self) -> float:
-        """Upper bound of the average maximal loss per stage of this blender's decisions, in scaled units.
-
-        As the bandit's, but for the arms that drove, and for this blender's decisions only. It holds for
-        context="current"; inf before the first decision.
-        """
-        decisions, total = self._earlier_decisions
-        count = self.bandit.decisions - decisions
-        return (self.bandit.bound_sum - total + self._bound_extra) / count if count else math.inf
-
-    @property
-    def pending(self) -> int:
-        """Number of earlier stages that wait for feedback."""
-        return len(self._ledger.pending)
-
-    def fit(self, name: str) -> bool:
-        """Return whether a controller is fit to drive at the next step, not benched."""
-        if name not in self.names:
-            raise InputError(f'there is no controller "{name}"; allowed: {", ".join(self.names)}')
-        return self.drivers.bench.fit(self.names.index(name), self.step + 1)
 
     def close(self) -> None:
         """Write the rest of the record and end the threads; closing twice is allowed."""

@@ -70,6 +70,7 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html", "c
 @shared.number_option("--dwell", "Minimum stages between two switches.", default=1)
 @shared.context_option("current")
 @click.option("--noise", type=click.FloatRange(0), default=0.1, help="Noise level sigma of the feedback.")
+@click.option("--handover", help="After a switch: slew:LARGEST change per step, or fade:STEPS.  [at once]")
 @click.option("--fallback", multiple=True, help="Controllers that take over after a failure.  [the last controller]")
 @click.option(
     "--bandit", type=click.Path(path_type=Path, dir_okay=False),
@@ -277,7 +278,7 @@ def _blender_settings(
     options: dict[str, Any], names: list[str], *, environment: EnvironmentSpec, seed: int
 ) -> dict[str, Any]:
     """Turn the command's options into keyword arguments of `Blender`."""
-    settings = {name: options[name] for name in ("hold", "dwell", "context", "frozen", "features")}
+    settings = {name: options[name] for name in ("hold", "dwell", "context", "frozen", "features", "handover")}
     settings |= _lookahead_settings(options, environment=environment, seed=seed)
     settings["objectives"] = list(options["objectives"]) or ["reward", "-cost"]
     settings["fallback"] = list(options["fallback"]) or names[-1]

@@ -140,6 +140,7 @@ def compare(
         raise failure
     console = table_console(json_file)
     console.print(_table(scores))
+    console.print(_smoothness(scores))
     if scores["corner"]["reason"] is not None:
         click.echo(scores["corner"]["reason"], err=True)
     console.print(f"wrote compare.parquet, .json, .png, .svg and .pdf in {out}", markup=False, soft_wrap=True)
@@ -279,4 +280,15 @@ def _table(scores: dict[str, Any]) -> Table:
             "" if interval is None else f"{interval[0]:+.2f} {interval[1]:+.2f}",
             style="bold" if name in ("paper", "ceiling", "blend") else None,
         )
+    return table
+
+
+def _smoothness(scores: dict[str, Any]) -> Table:
+    table = make_table(
+        "", "switches", "per second", "jerk",
+        caption="means per episode; jerk: mean change of the action between two control steps",
+    )  # fmt: skip
+    for name, row in scores["methods"].items():
+        cells = optional(row["switches_mean"], ".1f"), optional(row["switches_per_second"], ".2f")
+        table.add_row(name, *cells, optional(row["jerk_mean"], ".3f"))
     return table

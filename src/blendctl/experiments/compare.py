@@ -16,7 +16,7 @@ from blendctl.envs.batch import LARGEST_SEED
 from blendctl.envs.catalog import world_name
 from blendctl.envs.environment import EnvironmentSpec
 from blendctl.episodes import COLUMNS as EPISODE_COLUMNS
-from blendctl.episodes import episode_columns
+from blendctl.episodes import episode_columns, jerk_columns
 from blendctl.errors import InputError
 from blendctl.experiments.comparison_units import BLEND_EPISODES, EPISODES, TRAIN, describe_blend
 from blendctl.experiments.engines import FinishedUnit
@@ -35,6 +35,7 @@ COLUMNS = pa.schema(
         ("parameters", pa.string()),  # of the setting, as JSON
         ("seed", pa.int64()),  # of the episode's layout
         *EPISODE_COLUMNS.items(),
+        ("jerk", pa.float64()),  # mean change of the action between control steps
     ]
 )
 
@@ -197,5 +198,5 @@ class Comparison:
             table = results[entry.unit.key].table
             assert table is not None
             for index, sums in enumerate(table.to_pylist()):
-                rows.append(about | {"seed": first + index} | episode_columns(sums))
+                rows.append(about | {"seed": first + index} | episode_columns(sums) | jerk_columns(sums))
         return pa.Table.from_pylist(rows, schema=COLUMNS)

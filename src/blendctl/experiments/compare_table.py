@@ -17,7 +17,7 @@ from blendctl.controllers import Controller, open_controller
 from blendctl.controllers.adapters import as_controller
 from blendctl.envs.environment import CostFunction, EnvironmentSpec, as_environment, expect_cost
 from blendctl.envs.lockstep import lock_step
-from blendctl.episodes import episode_columns, run_episodes
+from blendctl.episodes import episode_columns, jerk_columns, run_episodes
 from blendctl.errors import InputError, MissingExtraError
 from blendctl.experiments.certify_units import blender_maker
 from blendctl.experiments.compare import ALONE, COLUMNS, TRAINING_SEEDS, saved_blend
@@ -47,6 +47,8 @@ class MethodRow:
     corner_score_ci95: tuple[float, float] | None
     share: float | None  # of the first controller, by steps or by weight
     switches: float | None  # per episode
+    switches_per_second: float | None  # None if the control period is not known
+    jerk: float | None  # mean change of the action between control steps
     parameters: tuple[Mapping[str, Any], ...]  # settings that represent the method
 
 
@@ -81,7 +83,7 @@ class ComparisonTable:
             values = {name: getattr(row, name) for name in ("method", "return_mean", "cost_mean", "corner_score")}
             for name in ("return_ci95", "cost_ci95", "corner_score_ci95"):
                 values[f"{name}_low"], values[f"{name}_high"] = getattr(row, name) or (None, None)
-            columns.append(values | {"share": row.share, "switches": row.switches})
+            columns.append(values | {"share": row.share, "switches": row.switches, "jerk": row.jerk})
         return pandas.DataFrame(columns).set_index("method")
 
     def __str__(self) -> str:
@@ -181,7 +183,9 @@ def compare(
             else:
                 sums = bench.run(method, setting, episodes=episodes, seed=seed, block=block)
             about = {"method": method.name, "setting": number, "parameters": json.dumps(setting)}
-            rows += [about | {"seed": seed + i} | episode_columns(row) for i, row in enumerate(sums)]
+            rows += [
+                about | {"seed": seed + i} | episode_columns(row) | jerk_columns(row) for i, row in enumerate(sums)
+            ]
             done += 1
             if on_progress is not None:
                 on_progress(done / total)
@@ -294,6 +298,8 @@ def _row(name: str, summary: Mapping[str, Any]) -> MethodRow:
         corner_score=summary["corner_score"],
         share=summary["share_mean"],
         switches=summary["switches_mean"],
+        switches_per_second=summary["switches_per_second"],
+        jerk=summary["jerk_mean"],
         parameters=tuple(summary["parameters"]),
         **intervals,
     )

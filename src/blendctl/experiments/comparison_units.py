@@ -10,7 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 import gymnasium
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from blendctl.blender import Blender, run
 from blendctl.blender.blend_dir import read_blend_dir
@@ -91,16 +93,36 @@ def describe_blend(directory: str) -> dict[str, Any]:
 def drive_episode(env: gymnasium.Env[Any, Any], blender: Blender, *, seed: int) -> dict[str, Any]:
     """Drive one episode with a blender and close it; return the sums of its row."""
     row: dict[str, Any] = {"return": 0.0, "cost": 0.0, "length": 0, "driven_0": 0.0, "switches": 0}
+    watched = _WatchedActions(env)
     last: int | None = None
     with blender:
-        for record in run(env, blender, episodes=1, seed=seed):
+        for record in run(watched, blender, episodes=1, seed=seed):
             row["return"] += record.reward
             row["cost"] += record.cost or 0.0
             row["length"] += record.steps
             row["driven_0"] += float(record.steps * (record.arm == 0))
             row["switches"] += last is not None and record.arm != last
             last = record.arm
-    return row
+    return row | {"moved": watched.moved}
+
+
+class _WatchedActions(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Add up how far the actions of an episode move; it changes nothing."""
+
+    only_watches = True
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        super().__init__(env)
+        self.moved = 0.0
+        self._last: NDArray[np.float64] | None = None
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Step, and compare the action with the one before."""
+        now = np.asarray(action, np.float64).reshape(-1)
+        if self._last is not None:
+            self.moved += float(np.linalg.norm(now - self._last))
+        self._last = now
+        return self.env.step(action)
 
 
 def _place(parameters: Mapping[str, Any]) -> str | EnvironmentSpec:

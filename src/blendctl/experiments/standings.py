@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from blendctl.errors import InputError
 from blendctl.experiments.compare import ALONE
 from blendctl.experiments.corner import Corner, score_episodes
 from blendctl.statistics import FloatArray, mean_interval, proportion_interval
@@ -19,7 +20,8 @@ BOOTSTRAP_SEED = 20
 COST_BUDGET = 25.0  # per episode, the cost limit of Safety Gym: `over_budget` is the share of episodes above it
 # Name in the summary -> column of the table.
 SHOWN_MEANS = {"share_mean": "share_performant", "switches_mean": "switches", "correct_ratio": "correct_ratio"}
-MEASURES = ("return", "cost", *SHOWN_MEANS.values())
+SHOWN_MEANS["jerk_mean"] = "jerk"
+MEASURES = ("return", "cost", "length", *SHOWN_MEANS.values())
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ def standings(comparison: Compared, table: pa.Table) -> dict[str, Any]:
     samples = _samples(methods, table, block=comparison.block)
     performant, safe = (samples[name].points() for name in ALONE)
     line = [performant.mean(axis=0).tolist(), safe.mean(axis=0).tolist()]
+    period = _control_period(comparison.world)
     corner = {"return": float(performant[:, 0].mean()), "cost": float(safe[:, 1].mean())}
     return {
         "world": comparison.world,
@@ -88,9 +91,27 @@ def standings(comparison: Compared, table: pa.Table) -> dict[str, Any]:
         "corner": corner | {"reason": Corner(*line).reason()},
         "mixing_line": line,
         "methods": {
-            name: _summary(sample, performant, safe, help=methods[name].help) for name, sample in samples.items()
+            name: _summary(sample, performant, safe, help=methods[name].help)
+            | {"switches_per_second": _per_second(sample, period)}
+            for name, sample in samples.items()
         },
     }
+
+
+def _per_second(sample: Sample, period: float | None) -> float | None:
+    """Return switches per second of driving, None if the control period is not known."""
+    switches, steps = sample.shown("switches"), sample.shown("length").sum()
+    return None if period is None or not np.isfinite(switches).all() else float(switches.sum() / (steps * period))
+
+
+def _control_period(world: str) -> float | None:
+    """Return the seconds of a control step in a world of blendctl, None elsewhere."""
+    from blendctl.envs.interface import describe_interface
+
+    try:
+        return float(describe_interface(world)["control_period"])
+    except InputError:
+        return None
 
 
 def mark_shown(comparison: Compared, table: pa.Table) -> pa.Table:
@@ -105,7 +126,7 @@ def mark_shown(comparison: Compared, table: pa.Table) -> pa.Table:
 
 def _samples(methods: Mapping[str, Method], table: pa.Table, *, block: int) -> dict[str, Sample]:
     """Read the table; choose a setting for methods that were swept."""
-    columns = {name: np.array(table[name].to_pylist(), np.float64) for name in MEASURES}
+    columns = {name: _column(table, name) for name in MEASURES}
     names = np.array(table["method"].to_pylist())
     samples: dict[str, Sample] = {}
     for name, method in methods.items():
@@ -120,6 +141,13 @@ def _samples(methods: Mapping[str, Method], table: pa.Table, *, block: int) -> d
             chosen, choice = _choose(points, performant, safe, block=block)
         samples[name] = Sample(method.settings, measures, chosen.astype(np.intp), choice)
     return samples
+
+
+def _column(table: pa.Table, name: str) -> FloatArray:
+    """Return a column, NaN where it is null or an older table lacks it."""
+    if name not in table.column_names:
+        return np.full(len(table), np.nan)
+    return np.array(table[name].to_pylist(), np.float64)
 
 
 def _choose(

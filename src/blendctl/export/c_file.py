@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -23,6 +24,7 @@ from blendctl.bandit.rules import (
     Rule,
     Thompson,
 )
+from blendctl.certificates.betting import FRACTIONS, SHARES
 from blendctl.errors import InputError
 from blendctl.export.c_builder import CBuilder
 from blendctl.export.c_controllers import write_controllers
@@ -93,6 +95,9 @@ class CBlend:
             stage += 8 * (spec.observation_size + actions)
         rest = 8 * 3 + 4 * (3 + 2 * arms) + 8 * (4 * arms + 16 + 2 * arms + arms * actions) + size * (arms * d + 4)
         rest += 8 * (4 + 4 * arms) + size * (arms * d + arms) + 4 * arms
+        if spec.guard is not None:
+            rest += 24 + 8 * m * (1 + len(spec.guard["outcomes"]) * len(SHARES))
+        rest += 24 + 16 * actions
         if self.builder.flags.get("HAS_ONLINE"):
             basis = (1 + spec.observation_size) * (1 + actions)
             rest += size * basis * (m + basis)
@@ -137,6 +142,8 @@ class CBlend:
         if not spec.frozen:
             runtime.append(_runtime("update.c"))
         runtime.append(self._features.constants)
+        if spec.guard is not None:
+            runtime += [self._guard_tables(spec.guard), _runtime("guard.c")]
         for flag, file in (("BOOTSTRAPS", "lookahead.c"), ("HAS_ONLINE", "online.c"), ("HAS_CLASSICAL", "classical.c")):
             if flags.get(flag):
                 runtime.append(_runtime(file))
@@ -156,6 +163,9 @@ class CBlend:
             BLEND_RINGS=self.builder.rings,
             PREVIOUS_CONTEXT=spec.previous,
             HAS_SAFE_ACTION=spec.safe_action is not None,
+            HAS_GUARD=spec.guard is not None,
+            HAS_HANDOVER=spec.slew_limits is not None or spec.fade_steps > 0,
+            FADE_STEPS=spec.fade_steps,
             BENCH_FIRST=spec.bench[0],
             BENCH_GROWTH=spec.bench[1],
             BENCH_LONGEST=spec.bench[2],
@@ -178,6 +188,8 @@ class CBlend:
         macros += define(DECODED_SIZE=self.builder.flags.get("DECODED_SIZE", 6))
         macros += self.builder.flag_macros([*FLAGS, *RULE_FLAGS.values()])
         tables = array("safe_action", safe) + array("fallback_order", list(spec.fallback), kind="int")
+        if spec.slew_limits is not None:
+            tables += array("slew_limits", spec.slew_limits)
         lines = [
             "/* blend.c: a blend of controllers as C99, written by `blendctl export` "
             f"(blendctl {comment(__version__)}).",
@@ -213,6 +225,17 @@ class CBlend:
         scales = np.ones(options.n_objectives) if options.scales is None else np.asarray(options.scales)
         text = "" if self.spec.frozen else array("objective_scales", scales, kind="double")
         return text + self._step_discounts() + self._rule_text
+
+    def _guard_tables(self, guard: Mapping[str, Any]) -> str:
+        """Return the known episodes of the controllers and the bets of the guard."""
+        outcomes = {name: np.asarray(rows, np.float64) for name, rows in guard["outcomes"].items()}
+        starts = np.cumsum([0, *(len(rows) for rows in outcomes.values())])
+        text = define(GUARD_CONTROLLERS=len(outcomes), GUARD_FRACTIONS=len(SHARES))
+        text += define(GUARD_FALSE_ALARM=float(guard["false_alarm"]))
+        text += array("guard_outcomes", np.concatenate(list(outcomes.values())))
+        text += array("guard_starts", starts, kind="int")
+        text += array("guard_arms", [list(self.spec.names).index(name) for name in outcomes], kind="int")
+        return text + array("guard_shares", SHARES) + array("guard_fractions", FRACTIONS)
 
     def _step_discounts(self) -> str:
         """Return the discount of the n-th step of a stage as a macro."""
@@ -286,6 +309,8 @@ class CBlend:
             "            s->learner.root[i][j] = initial_root[i][j];",
             "    s->picked = -1;",
         ]
+        if spec.guard is not None:
+            lines.append("    guard_init(&s->guard);")
         if spec.previous:
             tables += f"static const uint64_t initial_first[4] = {braced_words(spec.first)};\n"
             lines += ["    for (i = 0; i < 4; i++)", "        s->first_rng[i] = initial_first[i];"]

@@ -61,7 +61,7 @@ typedef union {
 typedef struct {
     int arm; /* that drives, -1 for the safe action */
     int picked; /* by the rule, -1 without a decision */
-    int cause; /* 1 first, 2 rule, 3 alone, 4 dwell, 5 fallback, 6 no context, 7 no decision, 8 safe action */
+    int cause; /* 1 first, 2 rule, 3 alone, 4 dwell, 5 fallback, 6 no context, 7 no decision, 8 safe action, 9 guard */
     int decided; /* arms that the decision was about */
     double radius, weight; /* confidence radius; cost weight of the dial, 0 without one */
     double psi[BLEND_ARMS][BLEND_FEATURES];

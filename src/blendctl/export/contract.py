@@ -47,6 +47,11 @@ def contract_bytes(spec: BlendSpec, *, files: str, limits: dict[str, Any], weigh
             "declared": spec.safe_action is not None,
             "action": (np.zeros(spec.action_size) if spec.safe_action is None else spec.safe_action).tolist(),
         },
+        "handover": {
+            "slew_limits": None if spec.slew_limits is None else spec.slew_limits.tolist(),
+            "fade_steps": spec.fade_steps,
+        },
+        "guard": spec.guard is not None,
         "learner": {
             "features": options.n_features,
             "updates": int(spec.learner.state[0]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,6 +46,9 @@ class BlendSpec:
     fallback: Sequence[int]  # all arms, in the fallback order
     bench: tuple[int, int, int]  # first, growth, longest
     safe_action: FloatArray | None
+    guard: Mapping[str, Any] | None  # false_alarm, and outcomes (episodes, objectives) by controller
+    slew_limits: FloatArray | None  # (action_size,) change per control step after a switch
+    fade_steps: int  # control steps of a cross-fade after a switch, 0 without one
     observation_size: int
     action_size: int
     noise: WordArray | None  # (arms, 4) generators of sampled actions; None: means

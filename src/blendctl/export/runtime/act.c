@@ -1,7 +1,7 @@
 /* One control step: ask, decide, act. It follows Blender.act. */
 
 enum cause { CAUSE_NONE, CAUSE_FIRST, CAUSE_RULE, CAUSE_ALONE, CAUSE_DWELL, CAUSE_FALLBACK, CAUSE_NO_CONTEXT,
-    CAUSE_NO_DECISION, CAUSE_SAFE_ACTION };
+    CAUSE_NO_DECISION, CAUSE_SAFE_ACTION, CAUSE_GUARD };
 
 /* Ask a controller; bench it and return 0 if its action is not finite. */
 static int ask(struct blend_state *s, struct work *w, int arm, const double *observation)
@@ -171,7 +171,7 @@ static int without_context(struct blend_state *s, struct work *w, int *proposed,
     return -1;
 }
 
-static void begin_stage(struct blend_state *s, int arm, const double *observation)
+static void begin_stage(struct blend_state *s, int arm, const double *observation, const double *action)
 {
     struct stage *stage = &s->stage;
     int j;
@@ -194,17 +194,51 @@ static void begin_stage(struct blend_state *s, int arm, const double *observatio
     for (j = 0; observation && j < BLEND_OBSERVATION_SIZE; j++)
         stage->observation[j] = observation[j];
     for (j = 0; j < BLEND_ACTION_SIZE; j++)
-        stage->action[j] = arm >= 0 ? s->proposals[arm][j] : safe_action[j];
+        stage->action[j] = action[j];
 #else
     (void)observation;
+    (void)action;
 #endif
 }
 
-static void emit(const double *from, double *action)
+/* Write what an arm wants to the action; after a switch the action moves there in steps. */
+static void emit(struct blend_state *s, int arm, const double *wanted, double *action)
 {
     int j;
     for (j = 0; j < BLEND_ACTION_SIZE; j++)
-        action[j] = from[j];
+        action[j] = wanted[j];
+#if HAS_HANDOVER
+    if (s->acted && arm != s->last_arm) {
+        s->handing_over = 1;
+        s->handover_steps = 0;
+        for (j = 0; j < BLEND_ACTION_SIZE; j++)
+            s->start_action[j] = s->last_action[j];
+    }
+    s->last_arm = arm;
+    if (arm < 0 || !s->acted)
+        s->handing_over = 0;
+    if (s->handing_over) {
+        s->handover_steps++;
+#if FADE_STEPS
+        if (s->handover_steps >= FADE_STEPS)
+            s->handing_over = 0;
+        for (j = 0; s->handing_over && j < BLEND_ACTION_SIZE; j++)
+            action[j] = s->start_action[j] + D(s->handover_steps) / D(FADE_STEPS) * (wanted[j] - s->start_action[j]);
+#else
+        s->handing_over = 0;
+        for (j = 0; j < BLEND_ACTION_SIZE; j++)
+            s->handing_over = s->handing_over || !(fabs(wanted[j] - s->last_action[j]) <= slew_limits[j]);
+        for (j = 0; s->handing_over && j < BLEND_ACTION_SIZE; j++)
+            action[j] = s->last_action[j] + limit(wanted[j] - s->last_action[j], -slew_limits[j], slew_limits[j]);
+#endif
+    }
+    s->acted = 1;
+    for (j = 0; j < BLEND_ACTION_SIZE; j++)
+        s->last_action[j] = action[j];
+#else
+    (void)s;
+    (void)arm;
+#endif
 }
 
 int blend_act(blend_state *s, const double observation[BLEND_AT_LEAST(BLEND_OBSERVATION_SIZE)],
@@ -221,7 +255,7 @@ int blend_act(blend_state *s, const double observation[BLEND_AT_LEAST(BLEND_OBSE
         s->episode_steps++;
         s->stage.closed = s->stage.steps == BLEND_HOLD;
         s->holding = !s->stage.closed;
-        emit(s->proposals[driver], action);
+        emit(s, driver, s->proposals[driver], action);
         return driver;
     }
     cut(s, &w, finite ? observation : NULL);
@@ -257,23 +291,29 @@ int blend_act(blend_state *s, const double observation[BLEND_AT_LEAST(BLEND_OBSE
             }
 #endif
         }
+#if HAS_GUARD
+        if (s->picked >= 0 && s->guard.arm >= 0 && decided[s->guard.arm]) {
+            arm = s->guard.arm;
+            cause = CAUSE_GUARD;
+        }
+#endif
     } else
         arm = without_context(s, &w, proposed, finite ? observation : NULL, &cause);
     s->cause = cause;
     if (arm < 0) {
         s->counters.safe_actions++;
-        emit(safe_action, action);
 #if !HAS_SAFE_ACTION
+        for (a = 0; a < BLEND_ACTION_SIZE; a++)
+            action[a] = safe_action[a];
         return -1; /* Python raises an error here and stays as it was */
 #endif
     }
     s->counters.stages++;
     s->counters.switches += arm != driver && s->counters.stages > 1;
     s->driven = arm == driver ? s->driven + 1 : 1;
-    begin_stage(s, arm, finite ? observation : NULL);
-    if (arm >= 0) {
+    if (arm >= 0)
         s->counters.chosen[arm]++;
-        emit(s->proposals[arm], action);
-    }
+    emit(s, arm, arm >= 0 ? s->proposals[arm] : safe_action, action);
+    begin_stage(s, arm, finite ? observation : NULL, action);
     return arm;
 }

@@ -21,6 +21,11 @@ int blend_observe(blend_state *s, const double feedback[BLEND_AT_LEAST(BLEND_OBJ
     if (!stage->retired)
         s->spent -= feedback[COST_OBJECTIVE];
 #endif
+#if HAS_GUARD
+    for (k = 0; k < OBJECTIVES; k++)
+        s->guard.total[k] = (s->guard.seen ? s->guard.total[k] : 0.0) + feedback[k];
+    s->guard.seen = 1;
+#endif
 #if BLEND_LEARNS
     if (stage->closed && learn(s) && !stage->retired)
         return BLEND_LEARNED;
@@ -38,6 +43,12 @@ void blend_end_episode(blend_state *s)
         s->aim = limit(s->aim * exp(D(-AIM_RATE) * (excess < D(1) ? excess : D(1))), D(LOWEST_AIM), D(1));
     }
     s->spent = D(0);
+#endif
+#if HAS_GUARD
+    guard_end_episode(&s->guard);
+#endif
+#if HAS_HANDOVER
+    s->acted = s->handing_over = 0;
 #endif
     s->episode_steps = 0;
     s->counters.episodes++;

@@ -45,6 +45,14 @@ struct blend_state {
 #if HAS_ONLINE
     struct online online;
 #endif
+#if HAS_GUARD
+    struct guard guard;
+#endif
+#if HAS_HANDOVER
+    int acted, last_arm, handing_over; /* acted: there is a last action */
+    int64_t handover_steps;
+    double last_action[BLEND_ACTION_SIZE], start_action[BLEND_ACTION_SIZE];
+#endif
 };
 
 typedef char blend_state_fits[sizeof(struct blend_state) <= BLEND_STATE_BYTES ? 1 : -1];

@@ -1,0 +1,71 @@
+"""What a blender shows of itself: the present stage, its bound, who is fit."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from blendctl.errors import InputError
+
+if TYPE_CHECKING:
+    from blendctl.bandit import BlendingBandit
+    from blendctl.blender.drivers import Drivers
+    from blendctl.blender.ledger import Ledger
+    from blendctl.blender.record import Record, RunInfo, StageDecision
+
+
+class BlendViews:
+    """Properties of `Blender` that change nothing."""
+
+    bandit: BlendingBandit
+    drivers: Drivers
+    names: list[str]
+    step: int
+    _ledger: Ledger
+    _run_info: RunInfo
+    _earlier_decisions: tuple[int, float]
+    _bound_extra: float
+
+    @property
+    def last(self) -> Record | None:
+        """The present stage as it is now, None before the first."""
+        present = self._ledger.present
+        return None if present is None else present.record()
+
+    @property
+    def choice(self) -> StageDecision | None:
+        """The decision of the present stage, None before the first."""
+        present = self._ledger.present
+        return None if present is None else present.choice
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """What the numbers of a decision are about: the objectives, or values to go if the features look ahead."""
+        return self._run_info.quantities
+
+    @property
+    def holding(self) -> bool:
+        """Whether the present stage lasts for another control step (hold > 1)."""
+        return self._ledger.holding
+
+    @property
+    def loss_bound(self) -> float:
+        """Upper bound of the average maximal loss per stage of this blender's decisions, in scaled units.
+
+        As the bandit's, but for the arms that drove, and for this blender's decisions only. It holds for
+        context="current"; inf before the first decision.
+        """
+        decisions, total = self._earlier_decisions
+        count = self.bandit.decisions - decisions
+        return (self.bandit.bound_sum - total + self._bound_extra) / count if count else math.inf
+
+    @property
+    def pending(self) -> int:
+        """Number of earlier stages that wait for feedback."""
+        return len(self._ledger.pending)
+
+    def fit(self, name: str) -> bool:
+        """Return whether a controller is fit to drive at the next step, not benched."""
+        if name not in self.names:
+            raise InputError(f'there is no controller "{name}"; allowed: {", ".join(self.names)}')
+        return self.drivers.bench.fit(self.names.index(name), self.step + 1)
