@@ -1,9 +1,13 @@
 """The examples run and their results agree with their docstrings."""
 
+import hashlib
 import importlib.util
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
+from compiled_blend import needs_gcc
 
 FOLDER = Path(__file__).parents[2] / "examples"
 
@@ -47,3 +51,15 @@ def test_every_example_is_listed_in_the_readme():
     readme = (FOLDER.parent / "README.md").read_text(encoding="utf-8")
     for name in names:
         assert f"examples/{name}.py" in readme
+
+
+@needs_gcc
+def test_a_robot_drives_by_the_exported_file(tmp_path):
+    example("robot/cart").main(tmp_path)
+    done = subprocess.run([tmp_path / "robot", "2000", "0"], capture_output=True, text=True, check=True)
+    digest = hashlib.sha256((tmp_path / "contract.json").read_bytes()).hexdigest()
+    assert f"contract {digest}" in done.stdout
+    stages = [int(count) for count in re.findall(r"arm \d drove (\d+) stages, failed 0 times", done.stdout)]
+    assert sum(stages) == 2000
+    assert min(stages) > 100, "both controllers drive"
+    assert "p99.9" in done.stdout
