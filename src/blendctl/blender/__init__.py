@@ -10,6 +10,7 @@ from blendctl.blender.explain import explain_record, read_record
 from blendctl.blender.guard import Guard
 from blendctl.blender.handover import CrossFade, SlewLimit
 from blendctl.blender.objectives import Objectives
+from blendctl.blender.prometheus import prometheus_text
 from blendctl.blender.record import SAFE_ACTION, Record, StageDecision, StageOutcome
 from blendctl.blender.recorder import Recorder
 from blendctl.blender.run_loop import run
@@ -32,6 +33,7 @@ __all__ = [
     "Guard",
     "Counts",
     "Objectives",
+    "prometheus_text",
     "SAFE_ACTION",
     "correct_choices",
 ]

@@ -34,6 +34,7 @@ from blendctl.controllers import Controller
 from blendctl.controllers.adapters import as_controller
 from blendctl.errors import StateError
 from blendctl.features import Feature, bind_feature, choose_feature, feature_name
+from blendctl.recent_times import RecentTimes
 
 FloatArray = NDArray[np.float64]
 
@@ -162,7 +163,8 @@ class Blender(BlendFiles, BlendViews):
         self.handover = as_handover(handover)
         check_entries(self.handover, self.drivers.shape)
         self._filter = HandoverFilter(self.handover)
-        self.counts = Counts()
+        self.counts = Counts(driven=dict.fromkeys(range(len(self.names)), 0))
+        self.act_times = RecentTimes()
         self.monitor = as_monitor(certificate)
         self.guard = as_guard(guard, self.names, goals)
         self.warnings = RunWarnings(
@@ -194,10 +196,14 @@ class Blender(BlendFiles, BlendViews):
             if self._closed:
                 raise StateError("this blender is closed; make another")
             self.step += 1
+            begun = time.perf_counter()
             if not self.drivers.timed:
-                return self._act(observation)
-            with self.drivers.one_deadline():
-                return self._act(observation)
+                action = self._act(observation)
+            else:
+                with self.drivers.one_deadline():
+                    action = self._act(observation)
+            self.act_times.add(time.perf_counter() - begun)
+            return action
 
     def _act(self, observation: Any) -> Action:
         ledger = self._ledger
@@ -258,6 +264,8 @@ class Blender(BlendFiles, BlendViews):
         action = self._filter.apply(wanted, arm)
         counts = self.counts
         counts.stages += 1
+        if arm >= 0:
+            counts.driven[arm] += 1
         counts.switches += arm != driver and counts.stages > 1
         counts.events += len(events)
         self._driven = self._driven + 1 if arm == driver else 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
@@ -20,3 +20,4 @@ class Counts:
     unknown: int = 0  # pieces without a stage, or whose stage is too old
     refused: int = 0  # pieces that were not finite
     missing: int = 0  # stages whose feedback was never observed
+    driven: dict[int, int] = field(default_factory=dict)  # stages by arm

@@ -10,17 +10,24 @@ if TYPE_CHECKING:
 
 
 def run_status(blender: Blender) -> dict[str, Any]:
-    """Return as JSON data: stages, failures, warnings, the guard's and the monitor's evidence.
+    """Return as JSON data: counts, times, failures, warnings, the guard's and the monitor's evidence.
 
+    `driven` are the stages of each controller, `act_seconds` quantiles of the time of the latest calls of `act`.
     `bound` says whether the feedback agrees with `loss_bound`: "consistent", "not guaranteed" or "contradicted".
     `loss_bound` and `correct` are about single stages of `stage_steps` control steps, not about episodes.
     """
     bound = blender.loss_bound
     return {
+        "steps": blender.step,
         "stages": blender.counts.stages,
         "stage_steps": blender.hold,
         "episodes": blender.episode,
         "events": blender.counts.events,
+        "switches": blender.counts.switches,
+        "safe_actions": blender.counts.safe_actions,
+        "learned": blender.counts.learned,
+        "driven": {name: blender.counts.driven[arm] for arm, name in enumerate(blender.names)},
+        "act_seconds": blender.act_times.quantiles(),
         "failures": dict(zip(blender.names, blender.drivers.bench.failures, strict=True)),
         "loss_bound": bound if math.isfinite(bound) else None,
         **blender.bound_check.status(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import signal
+from contextlib import ExitStack
 
 import click
 
@@ -20,18 +21,32 @@ from blendctl.cli.world_argument import world_option
     "--address", default="tcp://127.0.0.1:0", help="tcp://HOST:PORT (port 0 selects a free one) or unix:/PATH."
 )
 @shared.trust_code_option
+@click.option(
+    "--metrics", type=click.IntRange(0, 65535), help="Port on this machine for Prometheus metrics; 0 selects one."
+)
 @click.option("--no-token", is_flag=True, help="Accept every client on this machine; loopback only.")
-def serve(controller: str, world: str | None, address: str, no_token: bool) -> None:
-    """Serve CONTROLLER over a socket until interrupted.
+def serve(controller: str, world: str | None, address: str, metrics: int | None, no_token: bool) -> None:
+    """Serve CONTROLLER over a socket until interrupted; a directory that `blend --out` wrote is served frozen.
 
     The token is read from the environment variable BLENDCTL_TOKEN; without it, a random token is printed. There is no
     encryption: outside a trusted network use a tunnel.
     """
+    from blendctl.blender.prometheus import prometheus_text
+    from blendctl.blender.served_blend import ServedBlend, is_blend_dir
+    from blendctl.cli.metrics_server import MetricsServer
     from blendctl.controllers.resolve import TOKEN_VARIABLE, open_controller
     from blendctl.controllers.server import ControllerServer
 
     token = "" if no_token else os.environ.get(TOKEN_VARIABLE, "") or secrets.token_urlsafe(24)
-    with ControllerServer(open_controller(controller, world=world), address, token=token) as server:
+    served = ServedBlend(controller) if is_blend_dir(controller) else open_controller(controller, world=world)
+    with ControllerServer(served, address, token=token) as server, ExitStack() as stack:
+        if metrics is not None:
+
+            def status() -> str:
+                blend = served.blender.status() if isinstance(served, ServedBlend) else {}
+                return prometheus_text(server.status() | blend)
+
+            click.echo(f"metrics at {stack.enter_context(MetricsServer(status, metrics)).url}")
         click.echo(f"serving {controller} at {server.address}")
         if token and not os.environ.get(TOKEN_VARIABLE):
             click.echo(f"token: {token}  (clients: {TOKEN_VARIABLE}={token})")

@@ -15,6 +15,7 @@ import numpy as np
 from blendctl.controllers.base import Controller, Predictor, Stateful
 from blendctl.controllers.wire import PROTOCOL, Address, Channel, WireError, frame_limit, pack_array, unpack_array
 from blendctl.errors import InputError, StateError
+from blendctl.recent_times import RecentTimes
 from blendctl.user_errors import describe_error, raised_by_signal
 
 HELLO_WITHIN = 5.0  # s: a client that has not sent its hello by then is disconnected
@@ -56,6 +57,8 @@ class ControllerServer:
         self._listener = requested.listen()
         self.address = requested if requested.path else requested._replace(port=int(self._listener.getsockname()[1]))
         self._thread: threading.Thread | None = None
+        self.requests = self.failures = 0  # for an action
+        self.act_times = RecentTimes()
         self._warm_up()
 
     def _warm_up(self) -> None:
@@ -164,7 +167,7 @@ class ControllerServer:
                     raise WireError(f"seed must be a whole number >= 0 or nil, actually: {seed!r}")
                 rng = None if seed is None else np.random.default_rng(seed)
                 with self._lock:
-                    action = self.controller.act(observation, rng)
+                    action = self._act(observation, rng)
                     answer = {"action": pack_array(action)}
                     if message.get("predict") is True and isinstance(self.controller, Predictor):
                         reward, cost = self.controller.predict(observation, action)
@@ -177,6 +180,24 @@ class ControllerServer:
                     reward, cost = self.controller.predict(observation, unpack_array(message.get("action")))
                 return {"reward": pack_array(reward), "cost": pack_array(cost)}
         raise WireError(f"unknown op {message.get('op')!r}; allowed: act, predict")
+
+    def _act(self, observation: Any, rng: np.random.Generator | None) -> Any:
+        """Ask the controller, and count it."""
+        self.requests += 1
+        begun = time.perf_counter()
+        try:
+            return self.controller.act(observation, rng)
+        except BaseException:
+            self.failures += 1
+            raise
+        finally:
+            self.act_times.add(time.perf_counter() - begun)
+
+    def status(self) -> dict[str, Any]:
+        """Return requests for an action, failures and quantiles of the time of an action (s)."""
+        name = str(getattr(self.controller, "name", "controller"))
+        times = self.act_times.quantiles()
+        return {"requests": self.requests, "failures": {name: self.failures}, "act_seconds": times}
 
     def close(self) -> None:
         """Stop serving and close all connections."""

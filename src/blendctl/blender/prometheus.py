@@ -1,0 +1,90 @@
+"""The status of a running blender as text that Prometheus reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+COUNTERS = {
+    "requests": "Requests for an action.",
+    "steps": "Control steps.",
+    "stages": "Decisions.",
+    "episodes": "Episodes that have ended.",
+    "switches": "Decisions for another controller than before.",
+    "safe_actions": "Decisions at which no controller was fit.",
+    "events": "Things that went wrong.",
+    "learned": "Stages that the learner was updated with.",
+}
+PER_CONTROLLER = {"driven": "Stages that a controller drove.", "failures": "Failures of a controller."}
+
+
+def prometheus_text(status: Mapping[str, Any]) -> str:
+    """Return what `Blender.status()` returns in the text format of Prometheus, version 0.0.4.
+
+    >>> print(prometheus_text({"steps": 3, "failures": {"fast": 1}}), end="")
+    # HELP blendctl_steps_total Control steps.
+    # TYPE blendctl_steps_total counter
+    blendctl_steps_total 3
+    # HELP blendctl_failures_total Failures of a controller.
+    # TYPE blendctl_failures_total counter
+    blendctl_failures_total{controller="fast"} 1
+    """
+    return "".join(f"{line}\n" for line in _lines(status))
+
+
+def _lines(status: Mapping[str, Any]) -> Iterator[str]:
+    for name, words in COUNTERS.items():
+        if name in status:
+            yield from _metric(f"{name}_total", words, "counter", {"": status[name]})
+    for name, words in PER_CONTROLLER.items():
+        values = status.get(name)
+        if isinstance(values, Mapping):
+            rows = {f'{{controller="{_escaped(str(one))}"}}': value for one, value in values.items()}
+            yield from _metric(f"{name}_total", words, "counter", rows)
+    times = status.get("act_seconds")
+    if times:
+        rows = {f'{{quantile="{quantile}"}}': value for quantile, value in times.items()}
+        yield from _metric("act_seconds", "Time of an action, of the latest ones.", "gauge", rows)
+    if status.get("loss_bound") is not None:
+        yield from _metric("loss_bound", "Upper bound of the average loss.", "gauge", {"": status["loss_bound"]})
+    flags = {
+        "bound_contradicted": (
+            "bound" in status,
+            status.get("bound") == "contradicted",
+            "Feedback contradicts the bound.",
+        ),
+        "guard_fallen_back": (
+            bool(status.get("guard")),
+            _fallen_back(status),
+            "The guard has selected one controller.",
+        ),
+        "certificate_alarms": (
+            bool(status.get("certificate")),
+            _alarms(status),
+            "Alarms of the certificate's monitor.",
+        ),
+        "warnings": ("warnings" in status, len(status.get("warnings", ())), "Warnings of the run."),
+    }
+    for name, (known, value, words) in flags.items():
+        if known:
+            yield from _metric(name, words, "gauge", {"": int(value)})
+
+
+def _metric(name: str, words: str, kind: str, rows: Mapping[str, float]) -> Iterator[str]:
+    full = f"blendctl_{name}"
+    yield f"# HELP {full} {words}"
+    yield f"# TYPE {full} {kind}"
+    for label, value in rows.items():
+        yield f"{full}{label} {value:.9g}"
+
+
+def _escaped(label: str) -> str:
+    return label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _fallen_back(status: Mapping[str, Any]) -> bool:
+    return (status.get("guard") or {}).get("fallen_back_to") is not None
+
+
+def _alarms(status: Mapping[str, Any]) -> int:
+    return len((status.get("certificate") or {}).get("alarms", ()))
