@@ -113,7 +113,7 @@ def _check_setting(name: str, value: Any) -> None:
     else:
         kinds = {
             "features": str | dict | None, "hold": int | None, "dwell": int, "context": str, "frozen": bool,
-            "fallback": str | None, "stochastic": bool, "guard": dict | None,
+            "fallback": str | None, "stochastic": bool, "handover": str | dict | None, "guard": dict | None,
         }  # fmt: skip
         allowed = name in kinds and isinstance(value, kinds[name])
     if not allowed:
