@@ -3,6 +3,7 @@
 import hashlib
 import importlib.util
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -51,6 +52,16 @@ def test_every_example_is_listed_in_the_readme():
     readme = (FOLDER.parent / "README.md").read_text(encoding="utf-8")
     for name in names:
         assert f"examples/{name}.py" in readme
+
+
+def test_the_ros2_controller_compiles_against_stub_headers(tmp_path):
+    if shutil.which("g++") is None:
+        pytest.skip("no g++: install it with your package manager")
+    example("robot/cart").learn(50).export(tmp_path)
+    folders = [tmp_path, FOLDER / "ros2" / "include", Path(__file__).parent / "ros2_stubs"]
+    command = ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", *(f"-I{one}" for one in folders)]
+    done = subprocess.run([*command, FOLDER / "ros2" / "src" / "blend_controller.cpp"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:3000]
 
 
 @needs_gcc

@@ -12,6 +12,7 @@ from parity import Comparison
 
 from blendctl import Blender
 from blendctl.blender import BenchRules
+from blendctl.controllers.adapters import as_controller
 from blendctl.controllers.classical import classical
 from blendctl.controllers.dense import Dense
 from blendctl.controllers.encoding import Encoding, Lidar, MarginAhead
@@ -79,7 +80,7 @@ def lookahead(rng, controllers, **dial):
 
 
 def make_controllers(rng, kinds):
-    made = {"function": lambda _: by_hand, "network": lambda index: network(rng, f"net {index}")}
+    made = {"function": lambda _: as_controller(by_hand), "network": lambda index: network(rng, f"net {index}")}
     return [made.get(kind, lambda _, kind=kind: classical(kind, WORLD))(index) for index, kind in enumerate(kinds)]
 
 
@@ -117,11 +118,11 @@ def known_episodes(blend):
 def blends(draw):
     """Draw the arguments of a small blender, and a seed."""
     feature = draw(st.sampled_from(sorted(FEATURES)))
-    kinds = (
-        ["network"]
-        if feature in NEED_NETWORKS
-        else ["network", "function", *("pure-pursuit", "potential-field", "heading-pid", "stop")]
-    )
+    kinds = ["network"]
+    if feature not in ("predictions", "critics"):  # which need networks
+        kinds.append("function")
+    if feature not in NEED_NETWORKS:
+        kinds += ["pure-pursuit", "potential-field", "heading-pid", "stop"]
     arms = draw(st.lists(st.sampled_from(kinds), min_size=2, max_size=4))
     options = {"rule": draw(st.sampled_from(RULES)), "noise": draw(st.sampled_from([0.0, 0.1]))}
     if feature not in ("lookahead", "budget"):

@@ -1,0 +1,8 @@
+// Stub of rclcpp for compiling examples/ros2: names and signatures only.
+#pragma once
+namespace rclcpp
+{
+class Duration
+{
+};
+}  // namespace rclcpp
