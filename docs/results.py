@@ -19,7 +19,11 @@ COMPARED = {  # methods of `compare` in the first table, if their results are pu
     "paper": "the paper's blend",
     "lookahead": "look-ahead",
     "lookahead-budget": "**look-ahead, cost budget 25**",
-    "ceiling": "look-ahead in the true simulator",
+    "ceiling": "look-ahead oracle",
+}
+SIMULATED = {  # the same for comparisons on fewer episodes
+    "simulated": "look-ahead by simulation of the true world",
+    "twin": "look-ahead by simulation of a world rebuilt from the observation",
 }
 RULE = "|---|---|---|---|---|\n"
 COMPARE_HEAD = "| world | driver | return | cost | over 25 | corner score |\n|---|---|---|---|---|---|\n"
@@ -38,10 +42,12 @@ def with_tables(text: str) -> str:
 
 def _compare_rows() -> list[list[str]]:
     rows = []
-    for world in PAIRS:
-        file = ROOT / "results" / f"compare-{world}" / "compare.json"
+    for world, kind, labels in (
+        (world, kind, labels) for world in PAIRS for kind, labels in (("compare", COMPARED), ("simulated", SIMULATED))
+    ):
+        file = ROOT / "results" / f"{kind}-{world}" / "compare.json"
         compared = json.loads(file.read_text()) if file.is_file() else {"methods": {}}
-        for method, label in COMPARED.items():
+        for method, label in labels.items():
             summary = compared["methods"].get(method)
             if summary is None:
                 continue
