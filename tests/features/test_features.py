@@ -1,14 +1,17 @@
 """Features: predictions, critics, a model learned while driving, and their combinations."""
 
+from contextlib import closing
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
-from blendctl.blender import Blender
-from blendctl.controllers import ContextNetwork, NetworkController, identity_encoding
+from blendctl.blender import Blender, run
+from blendctl.controllers import ContextNetwork, NetworkController, identity_encoding, load
 from blendctl.controllers.dense import Dense
+from blendctl.envs import SingleWorld
 from blendctl.errors import InputError
 from blendctl.features import (
     Critics,
@@ -206,3 +209,21 @@ def test_a_feature_that_does_not_learn_has_no_state():
     assert not bound.learns
     assert bound.state() == {}
     assert bind_feature(["one-hot", "online"], PAIR, objectives=["reward", "-cost"]).learns
+
+
+def test_predictions_that_were_trained_together_are_trusted_from_the_start():
+    pair = [load("PointPush1/trpo"), load("PointPush1/cpo")]
+    trusting = Blender(pair, features="predictions", seed=0)
+    np.testing.assert_array_equal(trusting.bandit.theta, np.eye(2))
+    assert trusting.bandit.options.theta_bound == 0.1
+    strangers = [replace(controller, card={}) for controller in pair]
+    for blender in (
+        Blender(strangers, features="predictions", seed=0),
+        Blender(pair, features="predictions", objectives=["-cost", "reward"], seed=0),
+        Blender(pair, features="predictions", scales=[0.1, 1.0], seed=0),
+    ):
+        np.testing.assert_array_equal(blender.bandit.theta, np.zeros((2, 2)))
+        assert blender.bandit.options.theta_bound == 1.5
+    with closing(SingleWorld("PointPush1", max_episode_steps=300)) as world:
+        records = list(run(world, trusting, seed=3, counterfactual=True))
+    assert np.mean([record.correct for record in records]) > 0.65  # by optimism alone: about half

@@ -77,8 +77,11 @@ def bandit_options(feature: BoundFeature, options: Mapping[str, Any]) -> dict[st
     """Return the options of a new learner: the user's, then those of the feature and of a blender."""
     if feature.bootstraps and options.get("scales") is not None:
         raise InputError(f"look-ahead weighs return against cost by its dial; scales need {ONE_STEP}")
-    prior = {} if feature.prior is None else {"prior": feature.prior.tolist()}
-    return {"on_large_feature": "rescale", "rule": feature.rule} | prior | dict(options)
+    defaults: dict[str, Any] = {"on_large_feature": "rescale", "rule": feature.rule}
+    if options.get("scales") is None:  # the prior is in the units of psi
+        defaults |= {} if feature.prior is None else {"prior": feature.prior.tolist()}
+        defaults |= {} if feature.theta_bound is None else {"theta_bound": feature.theta_bound}
+    return defaults | dict(options)
 
 
 def make_bandit(

@@ -58,7 +58,11 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--regularization", type=float, help="Regularization lambda.  [1]")
 @click.option("--feature-bound", type=float, help="Bound L on the length of a context.  [1]")
-@click.option("--theta-bound", type=float, help="Bound S on the length of theta.  [1.5]")
+@click.option(
+    "--theta-bound",
+    type=float,
+    help="Bound S on the length of theta.  [1.5; 0.1 from the identity if the context networks were trained together]",
+)
 @click.option("--rule", shell_complete=completers.rules, help="Decision rule.  [maximal-loss]")
 @shared.out_option(
     "Directory for tables, figure, verdict and units; an interrupted run resumes there.", default="out/reproduce"

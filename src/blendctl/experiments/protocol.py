@@ -36,7 +36,14 @@ FEATURES = ("predictions", "critics", "one-hot")
 # Where the authors' code differs from the paper's text.
 AUTHORS: dict[str, Any] = {
     "context": "previous",
-    "options": {"noise": 0.01, "delta": 0.2, "radius": "paper", "union_bound": False},
+    "options": {
+        "noise": 0.01,
+        "delta": 0.2,
+        "radius": "paper",
+        "union_bound": False,
+        "prior": None,
+        "theta_bound": 1.5,
+    },
 }
 
 

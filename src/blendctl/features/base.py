@@ -60,6 +60,7 @@ class BoundFeature(Protocol):
     events: Sequence[str] = ()  # what happened since `take_events`
     rule: str = "maximal-loss"  # of the learner, unless the user chooses
     prior: FloatArray | None = None  # (size, objectives) coefficients that the learner starts from; None: 0
+    theta_bound: float | None = None  # their largest distance from the true ones; None: the learner's default
     lookahead: LookAheadInfo | None = None  # of a feature whose estimates are values to go; it has `foresight`
 
     def __call__(self, observation: Any, action: Any, arm: int) -> ArrayLike:

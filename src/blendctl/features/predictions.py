@@ -14,6 +14,7 @@ from blendctl.errors import InputError
 from blendctl.features.base import BoundFeature, Scaled, UnitLength
 
 FloatArray = NDArray[np.float64]
+TRUST = 0.1  # largest distance of the true coefficients from 1 and 0
 
 
 def can_predict(controller: object) -> bool:
@@ -48,18 +49,31 @@ class Predictions:
                 )
             predictors.append(controller)
         if self.horizons == (1,):
-            return NextStepPredictions([p.predict for p in predictors])
+            return NextStepPredictions([p.predict for p in predictors], trusted=_trained_together(controllers))
         return _Horizons(predictors, self.horizons)
 
 
+def _trained_together(controllers: Sequence[Controller]) -> bool:
+    """Return whether the context networks were trained for the differences between these controllers."""
+    sets = [(getattr(controller, "card", {}).get("context") or {}).get("set", ()) for controller in controllers]
+    names = {str(getattr(controller, "name", "")) for controller in controllers}
+    return all(names <= set(one) for one in sets)
+
+
 class NextStepPredictions(BoundFeature):
-    """[reward, -cost] of the next step, as the controllers predict it."""
+    """[reward, -cost] of the next step, as the controllers predict it.
+
+    trusted: the learner starts with the prior that the predictions are right, up to TRUST. Rewards of a step are so
+    small that from a prior of 0 it would choose by its optimism for thousands of steps, not by the predictions.
+    """
 
     size = 2
     batched = True
 
-    def __init__(self, predict: list[Callable[..., tuple[Any, Any]]]) -> None:
+    def __init__(self, predict: list[Callable[..., tuple[Any, Any]]], *, trusted: bool = False) -> None:
         self.predict = predict
+        if trusted:
+            self.prior, self.theta_bound = np.eye(2), TRUST
 
     def __call__(self, observation: Any, action: Any, arm: int) -> FloatArray | tuple[float, float]:
         reward, cost = self.predict[arm](observation, action)
