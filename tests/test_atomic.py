@@ -1,10 +1,11 @@
 """A file is written whole or not at all."""
 
 import os
+import resource
 
 import pytest
 
-from blendctl.atomic import write_atomically
+from blendctl.atomic import append_line, write_atomically
 from blendctl.errors import BlendctlError
 
 
@@ -41,3 +42,17 @@ def test_only_regular_files_are_replaced(tmp_path):
 def test_a_missing_folder_is_an_error_if_it_may_not_be_made(tmp_path):
     with pytest.raises(FileNotFoundError):
         write_atomically(tmp_path / "folder" / "file", b"", make_folder=False)
+
+
+def test_a_line_is_appended_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "log"
+    append_line(path, "first")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, hard))
+    try:
+        with pytest.raises(OSError, match="log"):
+            append_line(path, "x" * 30)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    append_line(path, "second")
+    assert path.read_text() == "first\nsecond\n"

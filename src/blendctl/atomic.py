@@ -50,6 +50,20 @@ def write_atomically(path: Path, data: bytes, *, make_folder: bool = True) -> No
     sync_folder(path.parent)
 
 
+def append_line(path: Path, line: str) -> None:
+    """Append a line to a file, whole or not at all: a full disk leaves the file as it was."""
+    data = (line + "\n").encode()
+    with naming_file(path), path.open("ab", buffering=0) as file:
+        start = file.tell()
+        try:
+            written = file.write(data)
+            if written != len(data):
+                file.write(data[written:])  # raises the reason
+        except BaseException:
+            file.truncate(start)
+            raise
+
+
 def sync_file(path: Path) -> None:
     """Wait until the content of a file is on the disk."""
     with path.open("rb") as file:

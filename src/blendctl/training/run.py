@@ -12,7 +12,7 @@ from typing import Any
 from safetensors import safe_open
 from safetensors.torch import save
 
-from blendctl.atomic import write_atomically
+from blendctl.atomic import append_line, write_atomically
 from blendctl.controllers import NetworkController, write_controller
 from blendctl.directory_lock import DirectoryLock
 from blendctl.errors import InputError, MissingExtraError, StateError
@@ -68,15 +68,13 @@ class TrainingRun:
 
     def records(self) -> Iterator[UpdateRecord]:
         """Train; log and yield each record; write checkpoints."""
-        log = (self.directory / "progress.jsonl").open("a")
         writer = _tensorboard(self.directory)
         last_checkpoint = time.monotonic()
         try:
             for record in self.trainer.records():
                 row = record.to_dict()
                 self.history.append(row)
-                log.write(json.dumps(row) + "\n")
-                log.flush()
+                append_line(self.directory / "progress.jsonl", json.dumps(row))
                 for name, value in row.items():
                     if isinstance(value, int | float):
                         writer.add_scalar(name, value, record.steps)
@@ -86,7 +84,6 @@ class TrainingRun:
                     last_checkpoint = time.monotonic()
                 yield record
         finally:
-            log.close()
             writer.close()
 
     def checkpoint(self) -> None:
