@@ -167,7 +167,7 @@ def test_the_reward_alone_can_be_foreseen(tmp_path):
         assert compiled.observe([reward]) == blender.observe(reward)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(blends())
 def test_a_small_blend_equals_its_c_form(blend):
     rng = np.random.default_rng(blend["seed"])

@@ -60,7 +60,8 @@ class Blender(BlendFiles, BlendViews):
     fallback: a name, or names in order: the controllers that take over when the one that drives fails.
     safe_action: action when no controller is fit; without it, `act` raises an error.
     handover: how the action changes after a switch: at once (None), with a limit per control step (`SlewLimit`,
-        "slew:0.1"), or over some control steps (`CrossFade`, "fade:5"). The safe action is never delayed.
+        "slew:0.1"), or over some control steps (`CrossFade`, "fade:5"). The safe action is never delayed; a safer
+        controller is.
     deadline: seconds per action, for all controllers or by name. A controller that might hang runs in a thread.
     bench: how long a controller that failed sits out.
     action_shape: shape of an action; by default as the controllers declare it, or that of their first actions.
