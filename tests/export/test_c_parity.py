@@ -11,6 +11,7 @@ from short_drive import blend_to
 from blendctl import Blender
 from blendctl.controllers import load
 from blendctl.controllers.zoo import PAIRS
+from blendctl.features import OnlineLinear
 
 pytestmark = needs_gcc
 
@@ -28,7 +29,7 @@ MORE = {
     "PointPush1 within a budget": ("PointPush1", {"cost_budget": 25.0}),
     "CarButton1 within a budget": ("CarButton1", {"cost_budget": 25.0}),
     "CarButton1 by preference": ("CarButton1", {}),
-    "PointGoal1 by a linear model": ("PointGoal1", {"features": ["one-hot", "online"]}),
+    "PointGoal1 by a linear model": ("PointGoal1", {"features": ["one-hot", OnlineLinear(normalize=False)]}),
 }
 
 

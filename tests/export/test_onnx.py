@@ -20,7 +20,7 @@ CASES = {
     "three networks of differences": ("CarButton1", {"prefer": 0.3}),
     "predictions": ("PointPush1", {"features": Predictions((1, 10)), "rule": "linear"}),
     "critics": ("PointGoal1", {"features": Critics()}),
-    "a linear model": ("PointGoal1", {"features": Stack(OneHot(), UnitLength(OnlineLinear()))}),
+    "a linear model": ("PointGoal1", {"features": Stack(OneHot(), UnitLength(OnlineLinear(normalize=False)))}),
 }
 
 

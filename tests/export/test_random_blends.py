@@ -91,7 +91,7 @@ FEATURES = {
     "critics": lambda rng, c: Critics(unit=bool(rng.random() < 0.5)),
     "one-hot": lambda rng, c: OneHot(),
     "custom": lambda rng, c: Stack(OneHot(), Scaled(Custom(effort, size=2), by=[1.5, 2.0])),
-    "online": lambda rng, c: Stack(OneHot(), UnitLength(OnlineLinear(discount=0.999))),
+    "online": lambda rng, c: Stack(OneHot(), UnitLength(OnlineLinear(discount=0.999, normalize=False))),
 }
 RULES = (
     "maximal-loss",

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -12,7 +13,7 @@ from blendctl.blender import Blender, run
 from blendctl.controllers import ContextNetwork, NetworkController, identity_encoding, load
 from blendctl.controllers.dense import Dense
 from blendctl.envs import SingleWorld
-from blendctl.errors import InputError
+from blendctl.errors import FileFormatError, InputError
 from blendctl.features import (
     Critics,
     Custom,
@@ -106,7 +107,7 @@ def test_a_stack_of_wrong_sizes_does_not_cancel_out():
 def test_the_online_model_learns_the_feedback_of_an_action():
     rng = np.random.default_rng(0)
     truth = rng.normal(size=(2, 3, 2))  # objectives, observation, action
-    model: Any = OnlineLinear(regularization=0.01).bind([], objectives=2)
+    model: Any = OnlineLinear(regularization=0.01, normalize=False).bind([], objectives=2)
     for _ in range(400):
         o, a = rng.uniform(-1, 1, 3), rng.uniform(-1, 1, 2)
         model(o, a, 0)
@@ -118,7 +119,7 @@ def test_the_online_model_learns_the_feedback_of_an_action():
 
 def test_the_online_model_is_least_squares():
     rng = np.random.default_rng(1)
-    model: Any = OnlineLinear(regularization=2.0).bind([], objectives=1)
+    model: Any = OnlineLinear(regularization=2.0, normalize=False).bind([], objectives=1)
     rows, targets = [], []
     for _ in range(50):
         o, a, y = rng.uniform(-1, 1, 2), rng.uniform(-1, 1, 1), rng.normal(size=1)
@@ -129,6 +130,65 @@ def test_the_online_model_is_least_squares():
     x, y = np.array(rows), np.array(targets)
     exact = np.linalg.solve(x.T @ x + 2.0 * np.eye(6), x.T @ y)[:, 0]
     assert model.weights[0] == pytest.approx(exact, abs=1e-9)
+
+
+def test_the_normalised_online_model_learns_in_any_units_and_is_never_long():
+    rng = np.random.default_rng(0)
+    units, truth = np.array([1e3, 1e-3, 1.0]), rng.normal(size=(2, 4, 3))  # objectives, [1, o], [1, a]
+    model: Any = OnlineLinear(regularization=1e-3).bind([], objectives=2)
+
+    def draw():
+        o, a = rng.normal(size=3), rng.uniform(-1, 1, 2)
+        y = 50.0 * np.einsum("koa,o,a->k", truth, np.append(1.0, o), np.append(1.0, a))
+        return units * (o + 7.0), a, y
+
+    errors, lengths = [], []
+    for number in range(800):
+        o, a, y = draw()
+        psi = model(o, a, 0)
+        lengths.append(np.linalg.norm(psi))
+        if number >= 600:
+            errors.append(np.abs(psi * model.unit - y) / 50.0)
+        model.learn(o, a, y)
+    assert max(lengths) <= 1.0
+    assert np.mean(errors) < 0.05
+    assert np.array_equal(model.spread, model.spread.T)
+
+
+def test_other_units_of_observations_do_not_change_the_model():
+    """Where nothing is clipped, expressing the model in new units keeps its predictions."""
+    rng = np.random.default_rng(2)
+    model: Any = OnlineLinear(clip=1e9).bind([], objectives=1)
+    for _ in range(31):
+        o, a = rng.normal(3.0, 2.0, 2), rng.normal(size=1)
+        model(o, a, 0)
+        model.learn(o, a, rng.normal(size=1))
+    before = [model(o, a, 0) * model.unit for o, a in zip(np.eye(2), np.ones((2, 1)), strict=True)]
+    model._renormalize()
+    after = [model(o, a, 0) * model.unit for o, a in zip(np.eye(2), np.ones((2, 1)), strict=True)]
+    assert np.allclose(before, after)
+
+
+def test_discrete_actions_are_one_hot_where_the_environment_is_known():
+    """Feedback that is no linear function of the action's number: 1, 0, 1."""
+    env = gymnasium.make("Acrobot-v1")
+    model: Any = Stack(OnlineLinear()).bind([], objectives=1)
+    model.attach(env)
+    rng, online = np.random.default_rng(0), model.parts[0]
+    for _ in range(300):
+        o, a = rng.normal(size=2), np.array(rng.integers(3))
+        model(o, a, 0)
+        model.learn(o, a, np.array([float(a != 1)]))
+    values = [float(online(np.zeros(2), np.array(a), 0)[0] * online.unit[0]) for a in range(3)]
+    assert values == pytest.approx([1.0, 0.0, 1.0], abs=0.1)
+    with pytest.raises(InputError, match="one of 3 discrete actions"):
+        online(np.zeros(2), np.array(3), 0)
+    again: Any = OnlineLinear().bind([], objectives=1)
+    again.restore(online.state())
+    assert np.array_equal(again(np.zeros(2), np.array(2), 0), online(np.zeros(2), np.array(2), 0))
+    for name, damage in (("inputs", np.zeros((3, 2))), ("unit", np.zeros(5)), ("numbers", np.full(3, np.nan))):
+        with pytest.raises(FileFormatError):
+            again.restore(online.state() | {name: damage})
 
 
 def test_the_online_model_distinguishes_black_boxes_by_their_actions():

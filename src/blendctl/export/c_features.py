@@ -198,6 +198,11 @@ class _Writer:
         return self._per_arm(bodies)
 
     def _online(self, declared: OnlineLinear, bound: Any) -> tuple[str, int]:
+        if declared.normalize:
+            self.builder.problems.append(
+                "the online model normalises its inputs while driving, which has no C form; run the blend with "
+                "features.OnlineLinear(normalize=False)"
+            )
         if self.parts.online_options is not None:
             self.builder.problems.append("two online models in one blend cannot be exported; stack one of them only")
         self.parts.online_options, self.parts.online = declared, bound
@@ -217,7 +222,7 @@ def _declarations_first(body: str) -> str:
 
 
 def _reason(declared: Any) -> str:
-    way_out = 'use features="predictions", "lookahead", "online" or "one-hot"'
+    way_out = 'use features="predictions", "lookahead" or "one-hot", or features.OnlineLinear(normalize=False)'
     if isinstance(declared, SimulatedLookAhead):
         return f"simulated look-ahead needs a simulator at every decision; {way_out}"
     if isinstance(declared, Custom):

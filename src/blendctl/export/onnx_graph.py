@@ -268,6 +268,8 @@ def _feature_problems(declared: Any) -> list[str]:
         return [problem for part in declared.parts for problem in _feature_problems(part)]
     if isinstance(declared, Scaled | UnitLength):
         return _feature_problems(declared.feature)
+    if isinstance(declared, OnlineLinear) and declared.normalize:
+        return ["the online model normalises its inputs while driving; use features.OnlineLinear(normalize=False)"]
     if isinstance(declared, OneHot | Predictions | Critics | OnlineLinear):
         return []
     return [f"the feature {type(declared).__name__} is Python code or a simulation"]

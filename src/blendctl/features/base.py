@@ -209,6 +209,10 @@ class _Stack(BoundFeature):
         self.factor = 1.0 / math.sqrt(len(parts))
         self.learns = any(part.learns for part in parts)
 
+    def attach(self, env: Any) -> None:
+        for part in self.parts:
+            part.attach(env)
+
     def learn(self, observation: Any, action: Any, feedback: FloatArray) -> None:
         for part in self.parts:
             part.learn(observation, action, feedback)
@@ -263,6 +267,9 @@ class _Mapped(BoundFeature):
     def __init__(self, inner: BoundFeature, change: Callable[[FloatArray], FloatArray]) -> None:
         self.change, self.size, self.batched, self.learns = change, inner.size, inner.batched, inner.learns
         self.inner = inner
+
+    def attach(self, env: Any) -> None:
+        self.inner.attach(env)
 
     def learn(self, observation: Any, action: Any, feedback: FloatArray) -> None:
         self.inner.learn(observation, action, feedback)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from blendctl.compiled import compiled
@@ -17,6 +19,9 @@ from blendctl.features.base import BoundFeature
 FloatArray = NDArray[np.float64]
 
 LARGEST_BASIS = 1500  # beyond it a step would cost milliseconds
+DAMAGED = "the saved online model does not fit, or is damaged"
+WARM_UP = 16  # stages, a power of 2, before the model learns in units of the observations
+HEADROOM = 1.4  # psi has room for predictions beyond the largest feedback so far
 
 
 @dataclass(frozen=True)
@@ -25,11 +30,15 @@ class OnlineLinear:
 
     The model is linear in [1, o, a, o x a], with the observation o clipped to ±clip. All arms share it, because the
     feedback of an action does not depend on the controller that proposed it: every stage informs about every arm.
+
+    normalize: divide observations by their spread so far, and psi by the largest feedback so far, rounded up to a power
+    of 2; then psi is never longer than 1. A discrete action of the environment that is driven is one-hot.
     """
 
     regularization: float = 1.0  # weight of the prior, a feedback of 0
     discount: float = 1.0  # in (0, 1]: forgetting, for worlds that change
-    clip: float = 5.0  # limit of observations
+    clip: float = 5.0  # limit of observations, in units of their spread if they are normalised
+    normalize: bool = True
 
     def __post_init__(self) -> None:
         if not self.regularization > 0 or not 0 < self.discount <= 1 or not self.clip > 0:
@@ -51,9 +60,21 @@ class _Model(BoundFeature):
         self.basis = 0  # number of terms, known at the first call
         self.weights = np.zeros((objectives, 0))  # (objectives, basis)
         self.spread = np.zeros((0, 0))  # (basis, basis): the inverse of the regularised Gram matrix
+        self.actions, self._first = 0, 0  # of a discrete space: how many, and the first; 0 for arrays
+        self.unit = np.zeros(objectives)  # of psi; 0 before the first feedback
+        self.count = 0  # observations that were learned from
+        # Mean and spread by which observations are divided; mean and sum of squares of all so far.
+        self.inputs = np.zeros((4, 0))
+        self._early: list[FloatArray] = []  # rows [o, a, feedback] that wait until the spread of o is known
+
+    def attach(self, env: Any) -> None:
+        """Take notice of the actions of the environment."""
+        space = getattr(env, "single_action_space", None) or getattr(env, "action_space", None)
+        if self.options.normalize and isinstance(space, Discrete) and not self.basis:
+            self.actions, self._first = int(space.n), int(space.start)
 
     def __call__(self, observation: Any, action: Any, arm: int) -> FloatArray:
-        o, a = _flat(observation), _flat(action)
+        o, a = _flat(observation), self._action(action)
         if not self.basis:
             self._begin(o.size, a.size)
         elif self.basis != (1 + o.size) * (1 + a.size):
@@ -61,17 +82,75 @@ class _Model(BoundFeature):
                 f"the size of observation or action has changed since the online model began, actually: {o.size} and "
                 f"{a.size} entries"
             )
-        return predict(o, a, self.options.clip, self.weights)
+        if not self.options.normalize:
+            return predict(o, a, self.options.clip, self.weights)
+        expected = predict((o - self.inputs[0]) / self.inputs[1], a, self.options.clip, self.weights)
+        limit = 1.0 / math.sqrt(self.size)
+        return np.clip(expected / np.where(self.unit > 0, self.unit, 1.0), -limit, limit)
 
     def learn(self, observation: Any, action: Any, feedback: FloatArray) -> None:
         """Learn from the feedback (objectives,) of an action at an observation."""
-        if self.basis:
-            o, a = _flat(observation), _flat(action)
-            update(o, a, self.options.clip, self.weights, self.spread, feedback, self.options.discount)
+        if not self.basis:
+            return
+        o, a = _flat(observation), self._action(action)
+        rows: list[Sequence[FloatArray]] = [(o, a, feedback)]
+        if self.options.normalize:
+            self._notice(o, feedback)
+            if self.count < WARM_UP:
+                self._early.append(np.concatenate([o, a, feedback]))
+                return
+            rows = [*(np.split(row, [o.size, o.size + a.size]) for row in self._early), *rows]
+            self._early = []
+        for seen, chosen, value in rows:
+            scaled = (seen - self.inputs[0]) / self.inputs[1] if self.options.normalize else seen
+            update(scaled, chosen, self.options.clip, self.weights, self.spread, value, self.options.discount)
+
+    def _action(self, action: Any) -> FloatArray:
+        a = _flat(action)
+        if not self.actions:
+            return a
+        number = int(np.rint(a[0])) - self._first
+        if a.size != 1 or not 0 <= number < self.actions:
+            raise InputError(f"expected one of {self.actions} discrete actions, actually: {action!r}")
+        return np.asarray(np.eye(self.actions)[number])
+
+    def _notice(self, o: FloatArray, feedback: FloatArray) -> None:
+        """Add an observation (observation_size,) to the statistics; change the units where they have grown."""
+        largest = HEADROOM * math.sqrt(self.size) * np.abs(feedback)
+        grown = largest > self.unit
+        self.unit[grown] = 2.0 ** np.ceil(np.log2(largest[grown]))
+        self.count += 1
+        mean, squares = self.inputs[2:]
+        before = o - mean
+        mean += before / self.count
+        squares += before * (o - mean)
+        if self.count >= WARM_UP and self.count & (self.count - 1) == 0:  # rarely: at powers of 2
+            self._renormalize()
+
+    def _renormalize(self) -> None:
+        """Take the statistics so far as the new units of observations, and express the model in them, exactly."""
+        old_mean, old_spread, mean, squares = self.inputs
+        spread = np.sqrt(squares / self.count)
+        spread = np.where(spread > 1e-8 * np.maximum(1.0, np.abs(mean)), spread, 1.0)
+        if self.count == WARM_UP:  # nothing was learned before: the prior belongs to these units
+            self.inputs[0], self.inputs[1] = mean, spread
+            return
+        change = np.diag(np.append(1.0, old_spread / spread))  # [1, new o] = change @ [1, old o]
+        change[1:, 0] = (old_mean - mean) / spread
+        back = np.kron(np.eye(self.basis // len(change)), np.linalg.inv(change))
+        self.weights = np.ascontiguousarray(self.weights @ back)
+        changed = back.T @ self.spread @ back
+        self.spread = np.ascontiguousarray(0.5 * (changed + changed.T))
+        self.inputs[0], self.inputs[1] = mean, spread
 
     def state(self) -> dict[str, FloatArray]:
         """Return the model."""
-        return {"weights": self.weights, "spread": self.spread}
+        state: dict[str, FloatArray] = {"weights": self.weights, "spread": self.spread}
+        if self.options.normalize:
+            numbers = np.array([self.count, self.actions, self._first], np.float64)
+            early = np.array(self._early, np.float64) if self._early else np.zeros((0, 0))
+            state |= {"unit": self.unit, "inputs": self.inputs, "numbers": numbers, "early": early}
+        return state
 
     def restore(self, state: dict[str, FloatArray]) -> None:
         """Continue from what `state` returned."""
@@ -83,9 +162,30 @@ class _Model(BoundFeature):
             or spread.shape != (len(spread), len(spread))
             or not (np.isfinite(weights).all() and np.isfinite(spread).all())
         ):
-            raise FileFormatError("the saved online model does not fit, or is damaged")
+            raise FileFormatError(DAMAGED)
+        if self.options.normalize:
+            self._restore_units(state, len(spread))
         self.weights, self.spread = (np.array(array, np.float64) for array in (weights, spread))
         self.basis = len(spread)
+
+    def _restore_units(self, state: dict[str, FloatArray], basis: int) -> None:
+        unit, inputs, numbers, early = (state.get(name) for name in ("unit", "inputs", "numbers", "early"))
+        if unit is None or inputs is None or numbers is None or early is None:
+            raise FileFormatError(DAMAGED)
+        if unit.shape != (self.size,) or numbers.shape != (3,) or early.ndim != 2 or len(early) >= WARM_UP:
+            raise FileFormatError(DAMAGED)
+        fits = inputs.ndim == 2 and len(inputs) == 4 and (not basis or basis % (1 + inputs.shape[1]) == 0)
+        if fits and len(early):
+            width = inputs.shape[1]
+            fits = early.shape[1] == width + basis // (1 + width) - 1 + self.size
+        finite = all(np.isfinite(array).all() for array in (unit, inputs, numbers, early))
+        if fits and basis and numbers[1]:
+            fits = (1 + inputs.shape[1]) * (1 + numbers[1]) == basis
+        if not fits or not finite or (inputs[1] <= 0).any() or (numbers[:2] < 0).any():
+            raise FileFormatError(DAMAGED)
+        self.unit, self.inputs = np.array(unit, np.float64), np.array(inputs, np.float64)
+        self.count, self.actions, self._first = (int(number) for number in numbers)
+        self._early = [np.array(row, np.float64) for row in early]
 
     def _begin(self, observation_size: int, action_size: int) -> None:
         basis = (1 + observation_size) * (1 + action_size)
@@ -97,6 +197,8 @@ class _Model(BoundFeature):
         self.basis = basis
         self.weights = np.zeros((self.size, basis))
         self.spread = np.eye(basis) / self.options.regularization
+        self.inputs = np.zeros((4, observation_size))
+        self.inputs[1] = 1.0
 
 
 def _flat(values: Any) -> FloatArray:

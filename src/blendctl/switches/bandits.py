@@ -34,6 +34,7 @@ def pooled_bandit(
     """
     declared = next_step_feature(context.controllers) if features is None else features
     bound = bind_feature(declared, context.controllers, objectives=["reward", "-cost"])
+    bound.attach(context.worlds)
     chosen = {} if rule is None else {"rule": rule}
     options = bandit_options(bound, chosen | {"scales": scales, "noise": noise})
     bandit = BlendingBandit(bound.size, seed=context.seed, **options)
