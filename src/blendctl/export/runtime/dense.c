@@ -9,6 +9,12 @@
 #define WIDEST
 #endif
 
+/* Vectorise the layers at -O2 as well. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
+#pragma GCC push_options
+#pragma GCC optimize ("O3")
+#endif
+
 #if BLEND_TANH_LAYERS
 /* y = b + x W, four inputs at a time. */
 WIDEST static void layer(const float *restrict w, int n, int m, const float *restrict x, float *restrict y)
@@ -73,4 +79,8 @@ static void relu_units(float *restrict y, int m)
     for (j = 0; j < m; j++)
         y[j] = y[j] < 0.0f ? 0.0f : y[j];
 }
+#endif
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
+#pragma GCC pop_options
 #endif
