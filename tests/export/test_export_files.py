@@ -144,6 +144,16 @@ def test_the_shipped_pair_is_small(tmp_path):
         assert len(contract["weights"]) == 4, "two actors, and context or look-ahead networks"
 
 
+@pytest.mark.parametrize("compiler", ["gcc", "clang", "arm-linux-gnueabihf-gcc"])
+def test_networks_compile_without_warnings_at_full_optimisation(compiler, tmp_path):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler}: install it with `make setup-compilers` as root")
+    Blender([load("PointGoal1/ppo")], features="critics", seed=0).export(tmp_path)
+    command = [compiler, *STRICT, "-O3", "-c", tmp_path / "blend.c", "-o", tmp_path / "blend.o"]
+    built = subprocess.run(command, capture_output=True, text=True)
+    assert (built.returncode, built.stderr) == (0, "")
+
+
 def test_every_part_that_cannot_be_exported_is_listed(tmp_path):
     def steer(observation):
         return [0.0, 0.0]

@@ -20,17 +20,18 @@
 WIDEST static void layer(const float *restrict w, int n, int m, const float *restrict x, float *restrict y)
 {
     const float *restrict bias = w + (size_t)n * (size_t)m;
+    const int whole = n - n % 4;
     int i, j;
     for (j = 0; j < m; j++)
         y[j] = bias[j];
-    for (i = 0; i + 4 <= n; i += 4) {
+    for (i = 0; i < whole; i += 4) {
         const float a = x[i], b = x[i + 1], c = x[i + 2], d = x[i + 3];
         const float *restrict w0 = w + (size_t)i * (size_t)m;
         const float *restrict w1 = w0 + m, *restrict w2 = w1 + m, *restrict w3 = w2 + m;
         for (j = 0; j < m; j++)
             y[j] += (a * w0[j] + b * w1[j]) + (c * w2[j] + d * w3[j]);
     }
-    for (; i < n; i++) {
+    for (i = whole; i < n; i++) {
         const float a = x[i];
         const float *restrict w0 = w + (size_t)i * (size_t)m;
         for (j = 0; j < m; j++)
