@@ -73,7 +73,9 @@ def test_single_precision_chooses_nearly_always_the_same_arms(case, tmp_path):
 
 
 def test_the_export_of_a_directory_starts_where_the_run_stopped(tmp_path):
-    folder = blend_to(tmp_path / "run", "--no-alone", "--no-counterfactual", episodes=1, steps=120)
+    folder = blend_to(
+        tmp_path / "run", "--no-alone", "--no-counterfactual", "--features", "one-hot", episodes=1, steps=120
+    )
     with Blender.load(folder, stochastic=False, safe_action=[0.0, 0.1]) as blender:
         blender.export(tmp_path / "c", world="PointGoal1")
         compiled = CompiledBlend(tmp_path / "c")

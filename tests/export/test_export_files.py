@@ -53,7 +53,15 @@ def call(capsys, *args):
 
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory):
-    return blend_to(tmp_path_factory.mktemp("run"), "--no-alone", "--no-counterfactual", episodes=1, steps=60)
+    return blend_to(
+        tmp_path_factory.mktemp("run"),
+        "--no-alone",
+        "--no-counterfactual",
+        "--features",
+        "one-hot",
+        episodes=1,
+        steps=60,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +210,7 @@ def test_a_saved_learner_needs_its_controllers(run_folder, tmp_path, capsys):
     code, _, err = call(capsys, "export", file, "-o", tmp_path / "c")
     assert code == 1
     assert "--controllers" in err
-    pair = ("--controllers", "pure-pursuit", "potential-field", "--world", "PointGoal1")
+    pair = ("--controllers", "pure-pursuit", "potential-field", "--world", "PointGoal1", "--features", "one-hot")
     assert call(capsys, "export", file, "-o", tmp_path / "c", *pair)[0] == 0
     contract = json.loads((tmp_path / "c" / "contract.json").read_text())
     assert contract["learner"]["updates"] == 60
