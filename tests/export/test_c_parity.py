@@ -90,6 +90,19 @@ def test_the_export_of_a_directory_starts_where_the_run_stopped(tmp_path):
     assert contract["learner"]["updates"] == 120
 
 
+@pytest.mark.parametrize("before", [7, 40])  # before and after its inputs are normalised for the first time
+def test_the_default_context_of_black_boxes_is_exported(tmp_path, before):
+    folder = blend_to(tmp_path / "run", "--no-alone", "--no-counterfactual", episodes=1, steps=before)
+    with Blender.load(folder, stochastic=False) as blender:
+        assert blender.feature.parts[1].count == before
+        blender.export(tmp_path / "c", world="PointGoal1")
+        compiled = CompiledBlend(tmp_path / "c")
+        assert compiled.selfcheck() == 0
+        comparison = Comparison(blender, compiled)
+        drive_world(comparison, "PointGoal1", steps=300, seed=11, missing=range(100, 103))
+    comparison.expect_equal()
+
+
 def test_sampled_actions_are_reproducible_and_differ_from_means(tmp_path):
     blender, compiled = export_pair(tmp_path, "PointGoal1", {"features": "one-hot", "rule": "random"}, stochastic=True)
     assert compiled.selfcheck() == 0, "Python sampled the golden vectors with the same generator"

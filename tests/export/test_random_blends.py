@@ -92,6 +92,7 @@ FEATURES = {
     "one-hot": lambda rng, c: OneHot(),
     "custom": lambda rng, c: Stack(OneHot(), Scaled(Custom(effort, size=2), by=[1.5, 2.0])),
     "online": lambda rng, c: Stack(OneHot(), UnitLength(OnlineLinear(discount=0.999, normalize=False))),
+    "normalised": lambda rng, c: OnlineLinear(),
 }
 RULES = (
     "maximal-loss",

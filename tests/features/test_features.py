@@ -287,3 +287,16 @@ def test_predictions_that_were_trained_together_are_trusted_from_the_start():
     with closing(SingleWorld("PointPush1", max_episode_steps=300)) as world:
         records = list(run(world, trusting, seed=3, counterfactual=True))
     assert np.mean([record.correct for record in records]) > 0.65  # by optimism alone: about half
+
+
+def test_a_wrong_reading_does_not_become_the_unit_of_the_online_model():
+    rng = np.random.default_rng(0)
+    model = OnlineLinear().bind([], objectives=2)
+    for step in range(64):
+        o = rng.normal(size=3)
+        if step == 40:
+            o[1] = 1e300
+        assert np.isfinite(model(o, [0.5], 0)).all()
+        model.learn(o, [0.5], np.array([o[0], -1.0]))
+    assert model.inputs[1].max() < 3.0
+    assert np.isfinite(model.spread).all()

@@ -15,7 +15,8 @@ from blendctl.export.spec import BlendSpec
 from blendctl.features.base import Custom, OneHot, Scaled, Stack, UnitLength
 from blendctl.features.dial import LOWEST_AIM, RATE
 from blendctl.features.lookahead import HEADROOM, BoundLookAhead, LookAhead
-from blendctl.features.online import OnlineLinear
+from blendctl.features.online import HEADROOM as ONLINE_HEADROOM
+from blendctl.features.online import LARGEST_INPUT, WARM_UP, OnlineLinear
 from blendctl.features.predictions import Critics, Predictions
 from blendctl.features.simulated import SimulatedLookAhead
 
@@ -53,13 +54,19 @@ def write_features(builder: CBuilder, spec: BlendSpec) -> FeatureParts:
     )
     if parts.online_options is not None:
         builder.flag("HAS_ONLINE")
+        if parts.online_options.normalize:
+            builder.flag("ONLINE_NORMALIZES")
+            parts.constants += define(
+                ONLINE_WARM_UP=WARM_UP, ONLINE_HEADROOM=ONLINE_HEADROOM, ONLINE_LARGEST=LARGEST_INPUT
+            )
         if not spec.frozen:
             builder.flag("TEACHES")
             clip, discount = parts.online_options.clip, parts.online_options.discount
+            kind = "normalized" if parts.online_options.normalize else "online"
             parts.functions.append(
                 "static void teach(struct blend_state *s, const double *observation, const double *action, "
                 "const double *feedback)\n{\n"
-                f"    online_learn(&s->online, observation, action, {number(clip)}, {number(discount)}, feedback);\n"
+                f"    {kind}_learn(&s->online, observation, action, {number(clip)}, {number(discount)}, feedback);\n"
                 "}\n"
             )
     return parts
@@ -198,18 +205,17 @@ class _Writer:
         return self._per_arm(bodies)
 
     def _online(self, declared: OnlineLinear, bound: Any) -> tuple[str, int]:
-        if declared.normalize:
+        if bound.actions:
             self.builder.problems.append(
-                "the online model normalises its inputs while driving, which has no C form; run the blend with "
-                "features.OnlineLinear(normalize=False)"
+                "the online model takes the discrete actions of its environment one-hot, which has no C form; run the "
+                "blend with features.OnlineLinear(normalize=False)"
             )
         if self.parts.online_options is not None:
             self.builder.problems.append("two online models in one blend cannot be exported; stack one of them only")
         self.parts.online_options, self.parts.online = declared, bound
-        size = len(self.spec.objectives)
-        return self._add(
-            f"    online_predict(&s->online, observation, action, D({number(declared.clip)}), psi);\n"
-        ), size
+        kind, clip = "normalized" if declared.normalize else "online", number(declared.clip)
+        body = f"    {kind}_predict(&s->online, observation, action, D({clip}), psi);\n"
+        return self._add(body), len(self.spec.objectives)
 
 
 def _declarations_first(body: str) -> str:
@@ -222,7 +228,7 @@ def _declarations_first(body: str) -> str:
 
 
 def _reason(declared: Any) -> str:
-    way_out = 'use features="predictions", "lookahead" or "one-hot", or features.OnlineLinear(normalize=False)'
+    way_out = 'use features="predictions", "lookahead", "online" or "one-hot"'
     if isinstance(declared, SimulatedLookAhead):
         return f"simulated look-ahead needs a simulator at every decision; {way_out}"
     if isinstance(declared, Custom):

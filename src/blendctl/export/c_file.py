@@ -32,10 +32,11 @@ from blendctl.export.c_features import FeatureParts, write_features
 from blendctl.export.c_header import header_text
 from blendctl.export.c_text import array, braced_words, comment, define, number, weights_prologue
 from blendctl.export.spec import BlendSpec
+from blendctl.features.online import WARM_UP
 
 FLAGS = (
     "BLEND_TANH_LAYERS", "BLEND_RELU_LAYERS", "HAS_ENCODING", "HAS_CLASSICAL", "HAS_BEARING", "HAS_PURSUIT",
-    "HAS_FIELD", "HAS_PID", "HAS_ONLINE", "BOOTSTRAPS", "HAS_BUDGET", "TEACHES", "BLEND_NORMALS",
+    "HAS_FIELD", "HAS_PID", "HAS_ONLINE", "ONLINE_NORMALIZES", "BOOTSTRAPS", "HAS_BUDGET", "TEACHES", "BLEND_NORMALS",
 )  # fmt: skip
 RULE_FLAGS: dict[type[Any], str] = {
     MaximalLoss: "RULE_MAXIMAL_LOSS",
@@ -101,6 +102,8 @@ class CBlend:
         if self.builder.flags.get("HAS_ONLINE"):
             basis = (1 + spec.observation_size) * (1 + actions)
             rest += size * basis * (m + basis)
+        if self.builder.flags.get("ONLINE_NORMALIZES"):
+            rest += 16 + 8 * (m + 4 * spec.observation_size + WARM_UP * (spec.observation_size + actions + m))
         return -(-(learner + decision + stage + rest + 128) // 64) * 64
 
     @property
@@ -349,14 +352,16 @@ class CBlend:
         if features.online_options is None:
             return "", []
         model = features.online
+        units = self._online_units(model) if features.online_options.normalize else ("", [])
         if not model.basis:
             diagonal = number(1.0 / features.online_options.regularization)
-            return "", ["    for (i = 0; i < BASIS; i++)", f"        s->online.spread[i][i] = D({diagonal});"]
-        tables = array("initial_weights", model.weights, kind="double")
+            start = ["    for (i = 0; i < BASIS; i++)", f"        s->online.spread[i][i] = D({diagonal});"]
+            return units[0], units[1] + start
+        tables = units[0] + array("initial_weights", model.weights, kind="double")
         # It is symmetric to the bit: the upper triangle is enough.
         upper = model.spread[np.triu_indices(model.basis)]
         tables += array("initial_spread", upper, kind="double")
-        return tables, [
+        return tables, units[1] + [
             "    for (i = 0; i < OBJECTIVES; i++)",
             "        for (j = 0; j < BASIS; j++)",
             "            s->online.weights[i][j] = initial_weights[i][j];",
@@ -365,6 +370,30 @@ class CBlend:
             "        for (j = i; j < BASIS; j++)",
             "            s->online.spread[i][j] = s->online.spread[j][i] = initial_spread[at++];",
         ]
+
+    def _online_units(self, model: Any) -> tuple[str, list[str]]:
+        """Return tables and lines that start the units of the online model."""
+        if not model.basis:
+            return "", ["    for (i = 0; i < BLEND_OBSERVATION_SIZE; i++)", "        s->online.inputs[1][i] = 1.0;"]
+        tables = array("initial_unit", model.unit) + array("initial_inputs", model.inputs)
+        lines = [
+            f"    s->online.count = {model.count};",
+            "    for (i = 0; i < OBJECTIVES; i++)",
+            "        s->online.unit[i] = initial_unit[i];",
+            "    for (i = 0; i < 4; i++)",
+            "        for (j = 0; j < BLEND_OBSERVATION_SIZE; j++)",
+            "            s->online.inputs[i][j] = initial_inputs[i][j];",
+        ]
+        early = model.state()["early"]
+        if len(early):
+            tables += array("initial_early", early)
+            lines += [
+                f"    s->online.waiting = {len(early)};",
+                f"    for (i = 0; i < {len(early)}; i++)",
+                f"        for (j = 0; j < {early.shape[1]}; j++)",
+                "            s->online.early[i][j] = initial_early[i][j];",
+            ]
+        return tables, lines
 
     def _golden(self) -> str:
         golden = self.spec.golden

@@ -21,6 +21,7 @@ FloatArray = NDArray[np.float64]
 LARGEST_BASIS = 1500  # beyond it a step would cost milliseconds
 DAMAGED = "the saved online model does not fit, or is damaged"
 WARM_UP = 16  # stages, a power of 2, before the model learns in units of the observations
+LARGEST_INPUT = 1e6  # an observation beyond counts as this much
 HEADROOM = 1.4  # psi has room for predictions beyond the largest feedback so far
 
 
@@ -119,6 +120,11 @@ class _Model(BoundFeature):
         largest = HEADROOM * math.sqrt(self.size) * np.abs(feedback)
         grown = largest > self.unit
         self.unit[grown] = 2.0 ** np.ceil(np.log2(largest[grown]))
+        # A wrong reading must not become the unit of all others.
+        o = np.clip(o, -LARGEST_INPUT, LARGEST_INPUT)
+        if self.count >= WARM_UP:
+            reach = self.options.clip * self.inputs[1]
+            o = np.clip(o, self.inputs[0] - reach, self.inputs[0] + reach)
         self.count += 1
         mean, squares = self.inputs[2:]
         before = o - mean
@@ -135,9 +141,9 @@ class _Model(BoundFeature):
         if self.count == WARM_UP:  # nothing was learned before: the prior belongs to these units
             self.inputs[0], self.inputs[1] = mean, spread
             return
-        change = np.diag(np.append(1.0, old_spread / spread))  # [1, new o] = change @ [1, old o]
-        change[1:, 0] = (old_mean - mean) / spread
-        back = np.kron(np.eye(self.basis // len(change)), np.linalg.inv(change))
+        change = np.diag(np.append(1.0, spread / old_spread))  # [1, old o] = change @ [1, new o]
+        change[1:, 0] = (mean - old_mean) / old_spread
+        back = np.kron(np.eye(self.basis // len(change)), change)
         self.weights = np.ascontiguousarray(self.weights @ back)
         changed = back.T @ self.spread @ back
         self.spread = np.ascontiguousarray(0.5 * (changed + changed.T))
