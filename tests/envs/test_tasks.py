@@ -87,5 +87,7 @@ def test_a_name_stands_for_one_task():
 
 
 def test_an_environment_that_is_not_a_world_is_refused_with_advice():
-    with pytest.raises(InputError, match=r'"CartPole-v1" is a Gymnasium environment.* blendctl\.run\(env, blender\)'):
+    with pytest.raises(
+        InputError, match=r'"CartPole-v1" is a Gymnasium environment, .*for other environments use blendctl fit, blend'
+    ):
         find_task("CartPole-v1")
