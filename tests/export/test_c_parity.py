@@ -1,6 +1,7 @@
 """The exported C form equals Python: every arm and action, psi and indices, for the shipped pairs."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -94,7 +95,8 @@ def test_the_export_of_a_directory_starts_where_the_run_stopped(tmp_path):
 def test_the_default_context_of_black_boxes_is_exported(tmp_path, before):
     folder = blend_to(tmp_path / "run", "--no-alone", "--no-counterfactual", episodes=1, steps=before)
     with Blender.load(folder, stochastic=False) as blender:
-        assert blender.feature.parts[1].count == before
+        stack: Any = blender.feature
+        assert stack.parts[1].count == before
         blender.export(tmp_path / "c", world="PointGoal1")
         compiled = CompiledBlend(tmp_path / "c")
         assert compiled.selfcheck() == 0

@@ -291,7 +291,7 @@ def test_predictions_that_were_trained_together_are_trusted_from_the_start():
 
 def test_a_wrong_reading_does_not_become_the_unit_of_the_online_model():
     rng = np.random.default_rng(0)
-    model = OnlineLinear().bind([], objectives=2)
+    model: Any = OnlineLinear().bind([], objectives=2)
     for step in range(64):
         o = rng.normal(size=3)
         if step == 40:
