@@ -33,6 +33,8 @@ def test_the_status_of_a_blender_is_counted():
     assert found["blendctl_steps_total"] == found["blendctl_stages_total"] == 5
     assert found['blendctl_driven_total{controller="good"}'] == 5
     assert 0 < found['blendctl_act_seconds{quantile="0.5"}'] <= found['blendctl_act_seconds{quantile="0.999"}']
+    assert found['blendctl_observed_feedback{objective="reward"}'] == pytest.approx(0.1)
+    assert found["blendctl_drift_alarm"] == found["blendctl_surprises_total"] == 0
     assert 'controller="bad \\"one\\""' in prometheus_text(blender.status())
 
 

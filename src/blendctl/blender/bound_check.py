@@ -34,13 +34,15 @@ class BoundCheck:
     def __init__(self, bandit: BlendingBandit) -> None:
         options = bandit.options
         self.stages = self.surprises = 0
+        self.alarm = 0  # stages when feedback was shown to contradict its estimates, 0 if it was not
+        self._estimated, self._observed = ([0.0] * bandit.n_objectives for _ in range(2))  # sums, scaled
         self.reason: str | None = None  # why the bound is not guaranteed, None while nothing speaks against it
         self.loss = self.bound = 0.0  # sums over the stages whose true losses are known, in scaled units
         self.known = 0  # such stages
         self._objectives = bandit.n_objectives
         self._noise = options.noise
         self._scales = None if options.scales is None else np.asarray(options.scales, np.float64)
-        self._spread = self._noise * math.sqrt(2.0 * math.log(2.0 * self._objectives / RATE))
+        self.spread = self._noise * math.sqrt(2.0 * math.log(2.0 * self._objectives / RATE))
         self._epoch = self._hits = 0  # the epoch of the last surprise, and surprises in it
 
     def observe(self, decision: Decision, row: int, feedback: FloatArray) -> None:
@@ -48,11 +50,14 @@ class BoundCheck:
         self.stages += 1
         estimate, error = decision.expected(row)
         values = feedback.tolist() if self._scales is None else (feedback / self._scales).tolist()
-        allowed = error + self._spread
-        for value, expected in zip(values, estimate, strict=True):
-            if not -allowed <= value - expected <= allowed:
-                self._count_surprise()
-                break
+        allowed = error + self.spread
+        surprise = False
+        for k, (value, expected) in enumerate(zip(values, estimate, strict=True)):
+            self._observed[k] += value
+            self._estimated[k] += expected
+            surprise |= not -allowed <= value - expected <= allowed
+        if surprise:
+            self._count_surprise()
 
     def _count_surprise(self) -> None:
         epoch, stages = divmod(self.stages - 1, EPOCH)
@@ -64,6 +69,7 @@ class BoundCheck:
         logs = (misses * math.log1p(-s) + self._hits * math.log1p(s / RATE - s) for s in STAKES)
         wealth = sum(math.exp(min(log, 700.0)) for log in logs) / len(STAKES)
         if self.reason is None and wealth > (math.pi * (epoch + 1)) ** 2 / (6.0 * FALSE_ALARM):
+            self.alarm = self.stages
             self.reason = (
                 f"{self.surprises} of {self.stages} stages had feedback that the context and noise = "
                 f"{self._noise:g} do not allow; raise noise, scale the feedback, or use features that predict it"
@@ -77,6 +83,25 @@ class BoundCheck:
         self.known += 1
         self.loss += float(pareto.maximal_loss(scaled)[arm])
         self.bound += decision.loss_bound_of(asked.index(arm))
+
+    def feedback(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return stages compared, surprises, the alarm, and mean estimates and feedback by objective, unscaled.
+
+        `alarm` is how many stages had been compared when the alarm was raised, None without one. A false alarm has
+        probability FALSE_ALARM at most, over the whole run.
+        """
+        scales = np.ones(self._objectives) if self._scales is None else self._scales
+        means: dict[str, Any] = {"estimated": None, "observed": None}
+        if self.stages:
+            sums = {"estimated": self._estimated, "observed": self._observed}
+            means = {
+                key: {
+                    name: total / self.stages * scale
+                    for name, total, scale in zip(names, part, scales.tolist(), strict=True)
+                }
+                for key, part in sums.items()
+            }
+        return {"stages": self.stages, "surprises": self.surprises, "alarm": self.alarm or None, **means}
 
     def status(self) -> dict[str, Any]:
         """Return whether the bound can be relied on: "consistent", "not guaranteed" or "contradicted", and why."""

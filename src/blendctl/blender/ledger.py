@@ -201,27 +201,31 @@ class Ledger:
         return entry, missing[0] if missing else 0
 
     def _learn(self, entry: _OpenStage) -> bool:
-        """Update the bandit with a stage if all its feedback is known and the arm that drove has a context."""
+        """Update the bandit, unless frozen, if all feedback of a stage is known and its arm has a context.
+
+        Compare the feedback with its estimate then, frozen or not. Return whether the bandit was updated.
+        """
         choice, feedback = entry.choice, entry.feedback
-        if self.frozen or entry.spoiled or entry.learned or choice.arm < 0 or entry.bootstrapped != self._bootstraps:
+        if entry.spoiled or entry.learned or choice.arm < 0 or entry.bootstrapped != self._bootstraps:
             return False
         if choice.features is None or feedback is None or not entry.complete:
             return False
         row = self.feature.learned_from(choice.features[choice.arm])
         if not finite_vector(row):
             return False
-        try:
-            self.bandit.update(row, feedback)
-        except BlendctlError as error:
-            self._refuse(entry, str(error))
-            return False
-        entry.learned = True
-        self.counts.learned += 1
+        if not self.frozen:
+            try:
+                self.bandit.update(row, feedback)
+            except BlendctlError as error:
+                self._refuse(entry, str(error))
+                return False
+            entry.learned = True
+            self.counts.learned += 1
         if choice.decision is not None and choice.arm in choice.asked and not self._bootstraps:
             self.bound_check.observe(choice.decision, choice.asked.index(choice.arm), feedback)
-        if self._teaches:
+        if self._teaches and not self.frozen:
             self.feature.learn(entry.observation, choice.action, feedback)
-        return True
+        return entry.learned
 
     def _refuse(self, entry: _OpenStage, event: str) -> None:
         entry.spoiled = True

@@ -47,7 +47,20 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
         yield from _metric("act_seconds", "Time of an action, of the latest ones.", "gauge", rows)
     if status.get("loss_bound") is not None:
         yield from _metric("loss_bound", "Upper bound of the average loss.", "gauge", {"": status["loss_bound"]})
+    feedback = status.get("feedback") or {}
+    if "surprises" in feedback:
+        words = "Stages whose feedback was too far from its estimate."
+        yield from _metric("surprises_total", words, "counter", {"": feedback["surprises"]})
+    for name in ("estimated", "observed"):
+        if feedback.get(name):
+            rows = {f'{{objective="{_escaped(str(one))}"}}': value for one, value in feedback[name].items()}
+            yield from _metric(f"{name}_feedback", f"Mean {name} feedback of a stage.", "gauge", rows)
     flags = {
+        "drift_alarm": (
+            "alarm" in feedback,
+            feedback.get("alarm") is not None,
+            "Feedback was shown to contradict its estimates.",
+        ),
         "bound_contradicted": (
             "bound" in status,
             status.get("bound") == "contradicted",

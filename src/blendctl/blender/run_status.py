@@ -14,6 +14,7 @@ def run_status(blender: Blender) -> dict[str, Any]:
 
     `driven` are the stages of each controller, `act_seconds` quantiles of the time of the latest calls of `act`.
     `bound` says whether the feedback agrees with `loss_bound`: "consistent", "not guaranteed" or "contradicted".
+    `feedback` compares the feedback of stages with its estimates, see `BoundCheck.feedback`.
     `loss_bound` and `correct` are about single stages of `stage_steps` control steps, not about episodes.
     """
     bound = blender.loss_bound
@@ -31,6 +32,7 @@ def run_status(blender: Blender) -> dict[str, Any]:
         "failures": dict(zip(blender.names, blender.drivers.bench.failures, strict=True)),
         "loss_bound": bound if math.isfinite(bound) else None,
         **blender.bound_check.status(),
+        "feedback": blender.bound_check.feedback(blender.objectives.names),
         "warnings": list(blender.warnings.messages),
         "guard": None if blender.guard is None else blender.guard.status(),
         "certificate": None if blender.monitor is None else blender.monitor.status(),
