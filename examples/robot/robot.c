@@ -32,24 +32,18 @@ static void advance_plant(double *feedback)
     feedback[1] = observation[3] > 0.5 && fabs(observation[1]) > SPEED_LIMIT ? -1.0 : 0.0;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 int main(int argc, char **argv)
 {
     static blend_memory memory;
     blend_state *state = (blend_state *)&memory;
     const long steps = argc > 1 ? atol(argv[1]) : 1000;
     const double period = argc > 2 ? atof(argv[2]) : PLANT_PERIOD;
-    double *times, feedback[BLEND_OBJECTIVES], reward = 0.0, cost = 0.0;
+    double feedback[BLEND_OBJECTIVES], reward = 0.0, cost = 0.0;
     struct timespec next;
-    blend_counters counters;
+    blend_status_t status;
     long i;
     int a;
-    if (steps < 1 || !(times = malloc((size_t)steps * sizeof *times)))
+    if (steps < 1)
         return 2;
     if (blend_selfcheck() != 0) {
         fprintf(stderr, "the golden vectors are not reproduced: this build must not drive\n");
@@ -69,7 +63,7 @@ int main(int argc, char **argv)
         advance_plant(feedback);
         blend_observe(state, feedback);
         clock_gettime(CLOCK_MONOTONIC, &done);
-        times[i] = seconds(&done) - seconds(&begun);
+        blend_record_time(state, seconds(&done) - seconds(&begun));
         reward += feedback[0];
         cost -= feedback[1];
         if (period > 0.0) {
@@ -79,16 +73,16 @@ int main(int argc, char **argv)
             clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
         }
     }
-    qsort(times, (size_t)steps, sizeof *times, by_size);
-    blend_count(state, &counters);
+    blend_status(state, &status);
     printf("contract %s\n", blend_digest());
     printf("reward %.3f and cost %.3f per step; %lld switches, %lld stages learned\n", reward / (double)steps,
-        cost / (double)steps, (long long)counters.switches, (long long)counters.learned);
+        cost / (double)steps, (long long)status.switches, (long long)status.learned);
     for (a = 0; a < BLEND_ARMS; a++)
-        printf("arm %d drove %lld stages, failed %lld times\n", a, (long long)counters.chosen[a],
-            (long long)counters.failures[a]);
-    printf("control step: p50 %.2f us, p99 %.2f us, p99.9 %.2f us, largest %.2f us\n", 1e6 * times[steps / 2],
-        1e6 * times[(long)(0.99 * (double)steps)], 1e6 * times[(long)(0.999 * (double)steps)], 1e6 * times[steps - 1]);
-    free(times);
+        printf("arm %d drove %lld stages, failed %lld times\n", a, (long long)status.driven[a],
+            (long long)status.failures[a]);
+    printf("feedback per stage: estimated %.3f %.3f, observed %.3f %.3f; drift alarm %s\n", status.estimated[0],
+        status.estimated[1], status.observed[0], status.observed[1], status.alarm ? "raised" : "none");
+    printf("control step: p50 %.2f us, p99 %.2f us, p99.9 %.2f us, largest %.2f us\n", 1e6 * status.p50, 1e6 * status.p99,
+        1e6 * status.p999, 1e6 * status.longest);
     return 0;
 }

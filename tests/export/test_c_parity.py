@@ -85,7 +85,7 @@ def test_the_export_of_a_directory_starts_where_the_run_stopped(tmp_path):
         comparison = Comparison(blender, compiled)
         drive_world(comparison, "PointGoal1", steps=150, seed=4, missing=[40, 41])
     comparison.expect_equal()
-    assert compiled.counters.safe_actions == 2
+    assert compiled.status.safe_actions == 2
     contract = json.loads((tmp_path / "c" / "contract.json").read_text())
     assert contract["safe_action"] == {"declared": True, "action": [0.0, 0.1]}
     assert contract["learner"]["updates"] == 120

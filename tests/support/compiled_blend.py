@@ -53,16 +53,19 @@ class CompiledBlend:
                 ("proposals", double * (arms * self.n_act)),
             ]  # fmt: skip
 
-        class Counters(ctypes.Structure):
+        counts = ("steps", "stages", "switches", "safe_actions", "learned", "refused", "episodes")
+
+        class Status(ctypes.Structure):
             _fields_ = [
-                *(
-                    (name, ctypes.c_int64)
-                    for name in ("steps", "stages", "switches", "safe_actions", "learned", "refused", "episodes")
-                ),
-                ("chosen", ctypes.c_int64 * arms), ("failures", ctypes.c_int64 * arms),
+                *((name, ctypes.c_int64) for name in counts),
+                *((name, ctypes.c_int64 * arms) for name in ("driven", "failures", "benched")),
+                ("guard_arm", ctypes.c_int),
+                *((name, ctypes.c_int64) for name in ("compared", "surprises", "alarm")),
+                ("estimated", double * m), ("observed", double * m), ("timed", ctypes.c_int64),
+                *((name, double) for name in ("p50", "p99", "p999", "longest")),
             ]  # fmt: skip
 
-        self._info, self._counters = Info(), Counters()
+        self._info, self._status = Info(), Status()
         self.size = self.library.blend_state_size()
         self.state = ctypes.create_string_buffer(self.size)
         self.library.blend_init(self.state)
@@ -97,9 +100,13 @@ class CompiledBlend:
         return np.array(self.info.ucb).reshape(self.arms, self.objectives)
 
     @property
-    def counters(self):
-        self.library.blend_count(self.state, ctypes.byref(self._counters))
-        return self._counters
+    def status(self):
+        """Counters and the monitor's numbers."""
+        self.library.blend_status(self.state, ctypes.byref(self._status))
+        return self._status
+
+    def record_time(self, seconds):
+        self.library.blend_record_time(self.state, ctypes.c_double(seconds))
 
     def selfcheck(self):
         return self.library.blend_selfcheck()

@@ -55,11 +55,21 @@ class Comparison:
         """Assert equal arms, and psi, indices and actions within the tolerance; and equal counters."""
         assert self.arms_differ == 0
         assert max(self.psi, self.indices, self.actions) <= TOLERANCE, (self.psi, self.indices, self.actions)
-        counts, counters = self.blender.counts, self.compiled.counters
-        assert counters.steps == self.blender.step
+        counts, status, bench = self.blender.counts, self.compiled.status, self.blender.drivers.bench
         for name in ("stages", "switches", "learned", "refused"):
-            assert getattr(counters, name) == getattr(counts, name), name
-        assert list(counters.failures) == self.blender.drivers.bench.failures
+            assert getattr(status, name) == getattr(counts, name), name
+        assert (status.steps, status.episodes) == (self.blender.step, self.blender.episode)
+        assert list(status.driven) == list(counts.driven.values())
+        assert list(status.failures) == bench.failures
+        assert list(status.benched) == [max(until - status.steps - 1, 0) for until in bench.until]
+        self._expect_equal_feedback(status)
+
+    def _expect_equal_feedback(self, status):
+        feedback = self.blender.status()["feedback"]
+        assert (status.compared, status.surprises) == (feedback["stages"], feedback["surprises"])
+        assert (status.alarm or None) == feedback["alarm"]
+        for mine, theirs in ((feedback["estimated"], status.estimated), (feedback["observed"], status.observed)):
+            np.testing.assert_allclose(list(theirs), list((mine or {"none": 0.0, "either": 0.0}).values()), rtol=1e-9)
 
 
 def _difference(expected, actual):

@@ -13,13 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from blendctl.bandit import generator
 from blendctl.bandit.core import seed_words
+from blendctl.blender import bound_check
 from blendctl.blender.handover import CrossFade, SlewLimit
 from blendctl.controllers.adapters import FunctionController
 from blendctl.controllers.base import Controller, Stateful
 from blendctl.controllers.remote import RemoteController
 from blendctl.errors import InputError, StateError
 from blendctl.export.exportable import c_source
-from blendctl.export.spec import BlendSpec, Golden
+from blendctl.export.spec import BlendSpec, DriftTest, Golden
 from blendctl.export.write import check_directory, check_exportable, check_format, write_export
 
 if TYPE_CHECKING:
@@ -222,6 +223,13 @@ def _spec(
         action_size=sizes[1],
         noise=noise,
         first=seed_words(seed),
+        drift=DriftTest(
+            false_alarm=bound_check.FALSE_ALARM,
+            rate=bound_check.RATE,
+            spread=blender.bound_check.spread,
+            stakes=bound_check.STAKES,
+            epoch=bound_check.EPOCH,
+        ),
         golden=golden,
         interface=interface,
     )

@@ -52,6 +52,7 @@ RULE_FLAGS: dict[type[Any], str] = {
     Random: "RULE_RANDOM",
 }
 GOLDEN_TOLERANCE = {False: 1e-6, True: 1e-4}  # of an action: libraries for mathematics differ in the last digits
+HISTOGRAM = 24 * 8  # buckets, see runtime/monitor.c
 LONGEST_DISCOUNTS = 256  # steps of a stage whose discounts are a table
 
 
@@ -95,11 +96,13 @@ class CBlend:
         stage = 4 * 10 + 8 * 2 + size * (d + m)
         if self.builder.flags.get("TEACHES"):
             stage += 8 * (spec.observation_size + actions)
-        rest = 8 * 3 + 4 * (3 + 2 * arms) + 8 * (4 * arms + 16 + 2 * arms + arms * actions) + size * (arms * d + 4)
+        rest = 8 * 3 + 4 * (3 + 2 * arms) + 8 * (4 * arms + arms * actions) + size * (arms * d + 4)
         rest += 8 * (4 + 4 * arms) + size * (arms * d + arms) + 4 * arms
         if spec.guard is not None:
             rest += 24 + 8 * m * (1 + len(spec.guard["outcomes"]) * len(SHARES))
         rest += 24 + 16 * actions
+        rest += 8 * (17 + 3 * arms + 2 * m)  # the status
+        rest += 8 * (8 + 2 * m + HISTOGRAM)  # the monitor
         if self.builder.flags.get("HAS_ONLINE"):
             basis = (1 + spec.observation_size) * (1 + actions)
             rest += size * basis * (m + basis)
@@ -151,7 +154,14 @@ class CBlend:
         for flag, file in (("BOOTSTRAPS", "lookahead.c"), ("HAS_ONLINE", "online.c"), ("HAS_CLASSICAL", "classical.c")):
             if flags.get(flag):
                 runtime.append(_runtime(file))
-        runtime += [_runtime("state.c"), *builder.late_tables, self._work, self._controllers, *self._features.functions]
+        runtime += [
+            _runtime("monitor.c"),
+            _runtime("state.c"),
+            *builder.late_tables,
+            self._work,
+            self._controllers,
+            *self._features.functions,
+        ]
         runtime += [_runtime("act.c"), self._init(), self._golden(), _runtime("observe.c")]
         return "\n".join([self._prologue(digest, teaches=teaches), *(part.rstrip() + "\n" for part in runtime if part)])
 
@@ -227,7 +237,16 @@ class CBlend:
     def _learner_tables(self) -> str:
         options = self.spec.options
         scales = np.ones(options.n_objectives) if options.scales is None else np.asarray(options.scales)
-        text = "" if self.spec.frozen else array("objective_scales", scales, kind="double")
+        drift = self.spec.drift
+        text = array("objective_scales", scales, kind="double")
+        if not self.builder.flags.get("BOOTSTRAPS"):
+            text += define(
+                DRIFT_FALSE_ALARM=drift.false_alarm,
+                DRIFT_RATE=drift.rate,
+                DRIFT_SPREAD=drift.spread,
+                DRIFT_EPOCH=drift.epoch,
+                DRIFT_STAKES=len(drift.stakes),
+            ) + array("drift_stakes", drift.stakes)
         return text + self._step_discounts() + self._rule_text
 
     def _guard_tables(self, guard: Mapping[str, Any]) -> str:

@@ -70,12 +70,19 @@ typedef struct {
     double proposals[BLEND_ARMS][BLEND_ACTION_SIZE];
 } blend_info;
 
-/* Counters since blend_init. */
+/* What a robot may publish, since blend_init. */
 typedef struct {
     int64_t steps, stages, switches, safe_actions, learned, refused, episodes;
-    int64_t chosen[BLEND_ARMS]; /* stages by arm */
-    int64_t failures[BLEND_ARMS]; /* actions that were not finite */
-} blend_counters;
+    int64_t driven[BLEND_ARMS]; /* stages by arm */
+    int64_t failures[BLEND_ARMS]; /* actions that were not finite; each benches the arm */
+    int64_t benched[BLEND_ARMS]; /* control steps for which the arm still sits out */
+    int guard_arm; /* that the guard has fallen back to, -1 for none */
+    int64_t compared, surprises; /* stages whose feedback was compared with its estimate; those too far from it */
+    int64_t alarm; /* drift alarm: stages compared when it was raised, 0 for none; see BLEND_FALSE_ALARM */
+    double estimated[BLEND_OBJECTIVES], observed[BLEND_OBJECTIVES]; /* means over the compared stages, unscaled */
+    int64_t timed; /* durations that blend_record_time has counted */
+    double p50, p99, p999, longest; /* s; quantiles are rounded up, by an eighth at most */
+} blend_status_t;
 
 size_t blend_state_size(void);
 
@@ -93,7 +100,11 @@ void blend_end_episode(blend_state *state);
 
 void blend_inspect(const blend_state *state, blend_info *info);
 
-void blend_count(const blend_state *state, blend_counters *counters);
+/* Count the measured duration of a control step; what is not a duration is ignored. Times below 0.12 us count as
+   0.12 us, times above 1.9 s as 1.9 s. */
+void blend_record_time(blend_state *state, double seconds);
+
+void blend_status(const blend_state *state, blend_status_t *status);
 
 /* Replay the golden vectors: 0 if all are reproduced, else the number of the first that is not, from 1. It needs
    BLEND_STATE_BYTES more stack than blend_act. */
@@ -130,10 +141,15 @@ def header_text(
         BLEND_WEIGHT_BYTES=constant_bytes,
         BLEND_MULTIPLY_ADDS=multiply_adds,
     )
+    alarm = define(BLEND_FALSE_ALARM=spec.drift.false_alarm)
     arms = ", ".join(f"{arm} {comment(name)}" for arm, name in enumerate(spec.names))
     return (
         PROLOGUE.format(arms=arms, objectives=comment(", ".join(spec.objectives)))
         + macros
         + "\n/* Worst case: bytes of a state, of stack in blend_act (estimate), of constant weights; multiply-adds of\n"
-        "   the networks in one control step. */\n" + limits + INTERFACE
+        "   the networks in one control step. */\n"
+        + limits
+        + "\n/* Probability that the drift alarm is ever raised although the learner's assumptions hold, at most. */\n"
+        + alarm
+        + INTERFACE
     )

@@ -52,6 +52,7 @@ def contract_bytes(spec: BlendSpec, *, files: str, limits: dict[str, Any], weigh
             "fade_steps": spec.fade_steps,
         },
         "guard": spec.guard is not None,
+        "drift_alarm": {"applies": not spec.bound.bootstraps, "false_alarm": spec.drift.false_alarm},
         "learner": {
             "features": options.n_features,
             "updates": int(spec.learner.state[0]),

@@ -29,6 +29,17 @@ class Golden:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DriftTest:
+    """Constants of the test that compares feedback with its estimates, see `BoundCheck`."""
+
+    false_alarm: float  # probability of a false alarm, ever
+    rate: float  # probability of a surprise per stage, at most
+    spread: float  # what noise adds to the allowed error
+    stakes: Sequence[float]
+    epoch: int  # stages
+
+
+@dataclass(frozen=True, kw_only=True)
 class BlendSpec:
     """The parts of a blend that decide its actions, and where its learner stopped."""
 
@@ -53,5 +64,6 @@ class BlendSpec:
     action_size: int
     noise: WordArray | None  # (arms, 4) generators of sampled actions; None: means
     first: WordArray  # (4,) generator of the first arm, if `previous`
+    drift: DriftTest
     golden: Golden
     interface: dict[str, Any] = field(default_factory=dict)  # names, units, bounds and the period, for the contract

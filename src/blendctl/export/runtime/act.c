@@ -21,8 +21,18 @@ static int ask(struct blend_state *s, struct work *w, int arm, const double *obs
     return 0;
 }
 
-#if BLEND_LEARNS
-/* Update the learner with the present stage if all its feedback is known and its arm has a context. */
+/* Return the row of the decision that is about an arm, -1 for none. */
+static int row_of(const struct blend_state *s, int arm)
+{
+    int i;
+    for (i = 0; i < s->decision.arms; i++)
+        if (s->decided[i] == arm)
+            return i;
+    return -1;
+}
+
+/* Update the learner, unless it is frozen, with the present stage if all its feedback is known and its arm has a context;
+   compare the feedback with its estimate. */
 static int learn(struct blend_state *s)
 {
     struct stage *stage = &s->stage;
@@ -30,28 +40,34 @@ static int learn(struct blend_state *s)
         return 0;
     if (!stage->has_context || !stage->closed || stage->seen != stage->steps)
         return 0;
+#if BLEND_LEARNS
     if (!update(&s->learner, stage->psi, stage->feedback)) {
         stage->spoiled = 1;
-        s->counters.refused++;
+        s->status.refused++;
         return 0;
     }
     stage->learned = 1;
-    s->counters.learned++;
+    s->status.learned++;
+#endif
+#if !BOOTSTRAPS
+    {
+        const int row = row_of(s, stage->arm);
+        if (row >= 0)
+            compare(&s->monitor, &s->decision, row, stage->feedback);
+    }
+#endif
 #if TEACHES
     teach(s, stage->observation, stage->action, stage->feedback);
 #endif
-    return 1;
+    return BLEND_LEARNS;
 }
-#endif
 
 static void retire(struct blend_state *s)
 {
     if (!s->stage.closed) {
         s->stage.closed = 1;
         s->holding = 0;
-#if BLEND_LEARNS
         learn(s);
-#endif
     }
     s->stage.retired = 1;
 }
@@ -84,16 +100,6 @@ static int first_usable(const int *usable)
         if (usable[fallback_order[i]])
             return fallback_order[i];
     return -1;
-}
-
-/* Whether the decision was about an arm. */
-static int was_decided(const struct blend_state *s, int arm)
-{
-    int i;
-    for (i = 0; i < s->decision.arms; i++)
-        if (s->decided[i] == arm)
-            return 1;
-    return 0;
 }
 
 /* Choose among the arms that have an action and a context; return the arm and the cause. */
@@ -278,7 +284,7 @@ int blend_act(blend_state *s, const double observation[BLEND_AT_LEAST(BLEND_OBSE
     if (any) {
         arm = choose(s, &cause);
         for (a = 0; a < ARMS; a++)
-            decided[a] = was_decided(s, a);
+            decided[a] = row_of(s, a) >= 0;
         if (arm != driver && driver >= 0 && s->picked >= 0) {
             if (!proposed[driver]) {
                 arm = first_usable(decided);
@@ -301,18 +307,18 @@ int blend_act(blend_state *s, const double observation[BLEND_AT_LEAST(BLEND_OBSE
         arm = without_context(s, &w, proposed, finite ? observation : NULL, &cause);
     s->cause = cause;
     if (arm < 0) {
-        s->counters.safe_actions++;
+        s->status.safe_actions++;
 #if !HAS_SAFE_ACTION
         for (a = 0; a < BLEND_ACTION_SIZE; a++)
             action[a] = safe_action[a];
         return -1; /* Python raises an error here and stays as it was */
 #endif
     }
-    s->counters.stages++;
-    s->counters.switches += arm != driver && s->counters.stages > 1;
+    s->status.stages++;
+    s->status.switches += arm != driver && s->status.stages > 1;
     s->driven = arm == driver ? s->driven + 1 : 1;
     if (arm >= 0)
-        s->counters.chosen[arm]++;
+        s->status.driven[arm]++;
     emit(s, arm, arm >= 0 ? s->proposals[arm] : safe_action, action);
     begin_stage(s, arm, finite ? observation : NULL, action);
     return arm;

@@ -12,7 +12,7 @@ int blend_observe(blend_state *s, const double feedback[BLEND_AT_LEAST(BLEND_OBJ
     stage->seen++;
     if (!all_finite(feedback, OBJECTIVES)) {
         stage->spoiled = 1;
-        s->counters.refused++;
+        s->status.refused++;
         return BLEND_REFUSED;
     }
     for (k = 0; k < OBJECTIVES; k++)
@@ -26,10 +26,8 @@ int blend_observe(blend_state *s, const double feedback[BLEND_AT_LEAST(BLEND_OBJ
         s->guard.total[k] = (s->guard.seen ? s->guard.total[k] : 0.0) + feedback[k];
     s->guard.seen = 1;
 #endif
-#if BLEND_LEARNS
     if (stage->closed && learn(s) && !stage->retired)
         return BLEND_LEARNED;
-#endif
     return BLEND_COUNTED;
 }
 
@@ -51,7 +49,7 @@ void blend_end_episode(blend_state *s)
     s->acted = s->handing_over = 0;
 #endif
     s->episode_steps = 0;
-    s->counters.episodes++;
+    s->status.episodes++;
     reset_controllers(s);
 }
 
@@ -88,13 +86,47 @@ void blend_inspect(const blend_state *s, blend_info *out)
     }
 }
 
-void blend_count(const blend_state *s, blend_counters *out)
+void blend_record_time(blend_state *s, double seconds)
 {
-    int a;
-    *out = s->counters;
+    struct monitor *m = &s->monitor;
+    int exponent, bucket;
+    double mantissa;
+    if (!(seconds >= 0.0))
+        return;
+    mantissa = frexp(limit(seconds, ldexp(1.0, 1 - OCTAVES), 1.9), &exponent); /* in [0.5, 1) */
+    bucket = (exponent + OCTAVES - 2) * PER_OCTAVE + (int)((D(2) * mantissa - D(1)) * D(PER_OCTAVE));
+    m->buckets[bucket]++;
+    m->timed++;
+    m->longest = seconds > m->longest ? seconds : m->longest;
+}
+
+void blend_status(const blend_state *s, blend_status_t *out)
+{
+    const struct monitor *m = &s->monitor;
+    int a, k;
+    *out = s->status;
     out->steps = s->step;
-    for (a = 0; a < ARMS; a++)
+    for (a = 0; a < ARMS; a++) {
         out->failures[a] = s->bench[a].failures;
+        out->benched[a] = s->bench[a].until > s->step + 1 ? s->bench[a].until - s->step - 1 : 0;
+    }
+#if HAS_GUARD
+    out->guard_arm = s->guard.arm;
+#else
+    out->guard_arm = -1;
+#endif
+    out->compared = m->compared;
+    out->surprises = m->surprises;
+    out->alarm = m->alarm;
+    for (k = 0; k < OBJECTIVES; k++) {
+        out->estimated[k] = m->compared ? m->estimated[k] / D(m->compared) * objective_scales[k] : D(0);
+        out->observed[k] = m->compared ? m->observed[k] / D(m->compared) * objective_scales[k] : D(0);
+    }
+    out->timed = m->timed;
+    out->p50 = quantile(m, 0.5);
+    out->p99 = quantile(m, 0.99);
+    out->p999 = quantile(m, 0.999);
+    out->longest = m->longest;
 }
 
 size_t blend_state_size(void)

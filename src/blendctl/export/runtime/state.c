@@ -22,7 +22,8 @@ struct blend_state {
     struct decision decision;
     struct stage stage;
     struct bench bench[ARMS];
-    blend_counters counters;
+    blend_status_t status; /* its counters; blend_status fills in the rest */
+    struct monitor monitor;
     double proposals[ARMS][BLEND_ACTION_SIZE];
     double psi[ARMS][FEATURES];
 #if BOOTSTRAPS
