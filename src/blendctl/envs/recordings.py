@@ -20,7 +20,7 @@ MOST_STEPS = 20_000  # every step becomes a world of some kilobytes
 # bits of step_pairs_*: contacts whose routines differ between MuJoCo versions
 _HARD_PAIRS = 4 | 8 | 16 | 32  # sphere-cylinder, cylinder-box, cylinder-cylinder, box-box
 
-_NEEDED = [
+ARRAYS = [
     "row_qpos", "row_qvel", "row_qacc_warmstart", "row_time", "row_goal_pos", "row_obs", "row_last_dist_goal",
     "row_ep_step", "step_row", "step_episode", "step_action", "step_reward", "step_cost", "step_cost_components",
     "step_goal_met", "step_pairs_agent", "step_pairs_other", "goal_met_step", "goal_met_rng_key", "goal_met_rng_pos",
@@ -87,7 +87,7 @@ def load_recording(path: Path) -> Recording:
     with reading(path, "a recording"):
         arrays = read_npz(path)
         meta = read_json_object(path.with_suffix(".json"))
-        missing = sorted(set(_NEEDED) - set(arrays))
+        missing = sorted(set(ARRAYS) - set(arrays))
         if missing:
             raise FileFormatError(f"{path.name} is not a recording: {', '.join(missing)} missing")
         for key, array in arrays.items():

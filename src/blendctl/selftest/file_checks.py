@@ -9,7 +9,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -37,9 +37,21 @@ class Reader:
 
 
 def _controller(folder: Path) -> None:
+    """Write a controller whose networks have few units, so that most damage is where it can do harm."""
     from blendctl.controllers import load, write_controller
+    from blendctl.controllers.dense import Dense
 
-    write_controller(load("PointGoal1/ppo"), folder / "controller.safetensors")
+    def thin(dense: Dense) -> Dense:
+        last, sizes = len(dense.weights) - 1, [dense.inputs, *(4 for _ in dense.weights[1:]), dense.outputs]
+        weights = [np.ascontiguousarray(w[:a, :b]) for w, (a, b) in zip(dense.weights, pairwise(sizes), strict=True)]
+        biases = [bias if i == last else bias[:4].copy() for i, bias in enumerate(dense.biases)]
+        return replace(dense, weights=tuple(weights), biases=tuple(biases))
+
+    full = load("PointGoal1/ppo")
+    context = full.context and replace(full.context, network=thin(full.context.network))
+    longer = full.longer and replace(full.longer, network=thin(full.longer.network))
+    small = replace(full, actor=thin(full.actor), critic=thin(full.critic), cost_critic=thin(full.cost_critic))
+    write_controller(replace(small, context=context, longer=longer), folder / "controller.safetensors")
 
 
 def _read_controller(path: Path) -> None:
@@ -170,6 +182,21 @@ def _omnisafe(folder: Path) -> None:
     torch.save({"pi": actor, "obs_normalizer": normaliser}, folder / "omnisafe.pt")
 
 
+def _recording(folder: Path) -> None:
+    from blendctl.envs.recordings import ARRAYS
+
+    arrays: dict[str, Any] = {name: np.zeros(2) for name in ARRAYS}
+    np.savez(folder / "SafetyPointGoal0-v0.npz", **arrays)
+    about = {"bodies": ["world", "agent"], "layout_names": ["agent", "goal"], "cost_components": ["cost_sum"]}
+    (folder / "SafetyPointGoal0-v0.json").write_text(json.dumps(about))
+
+
+def _read_recording(path: Path) -> None:
+    from blendctl.envs.recordings import load_recording
+
+    load_recording(path.with_suffix(".npz"))
+
+
 def _read_omnisafe(path: Path) -> None:
     from blendctl.controllers.checkpoints import read_omnisafe
 
@@ -204,6 +231,8 @@ READERS = {
     "report": Reader("run.json", _run, _read_page, full=10_000),  # a page is built for many of them
     "certificate": Reader("certificate.json", _certificate, _read_certificate),
     "unit": Reader("unit.parquet", _unit, _read_unit),
+    "recording": Reader("SafetyPointGoal0-v0.npz", _recording, _read_recording),
+    "description of a recording": Reader("SafetyPointGoal0-v0.json", _recording, _read_recording),
     "frame of the wire": Reader("frame", _frame, _read_frame),
     "OmniSafe checkpoint": Reader("omnisafe.pt", _omnisafe, _read_omnisafe, package="torch"),
     "stable-baselines3 archive": Reader("sb3.zip", _sb3, _read_sb3, package="torch"),
