@@ -62,13 +62,18 @@ def step(state, action):
     return np.array([position, velocity, target, people]), reward, cost
 
 
+def blend(**options):
+    """Return a blend of the two controllers."""
+    return Blender(
+        [hasty, careful], ["hasty", "careful"], features=Custom(expected, size=2), fallback="careful",
+        safe_action=[0.0], handover="slew:1.0", **options,
+    )  # fmt: skip
+
+
 def learn(steps):
     """Return a blend that has driven so many steps."""
     rng = np.random.default_rng(0)
-    blender = Blender(
-        [hasty, careful], ["hasty", "careful"], features=Custom(expected, size=2), fallback="careful",
-        safe_action=[0.0], handover="slew:1.0", scales=[4.0, 1.0], seed=0,
-    )  # fmt: skip
+    blender = blend(scales=[4.0, 1.0], seed=0)
     state = np.zeros(4)
     for number in range(steps):
         if number % 100 == 0:

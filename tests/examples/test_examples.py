@@ -1,7 +1,6 @@
 """The examples run and their results agree with their docstrings."""
 
 import hashlib
-import importlib.util
 import re
 import shutil
 import subprocess
@@ -9,15 +8,7 @@ from pathlib import Path
 
 import pytest
 from compiled_blend import needs_gcc
-
-FOLDER = Path(__file__).parents[2] / "examples"
-
-
-def example(name):
-    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from example_files import FOLDER, example
 
 
 def test_two_sb3_policies_are_trained_and_blended(capsys):
