@@ -17,12 +17,24 @@ _FAMILIES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "one controller": ("#000000", "s", ("performant", "safe")),
     "chance": ("#7A7A7A", "X", ("random", "random-episode")),
     "bandits, one step ahead": ("#E69F00", "v", ("epsilon-greedy", "linucb", "pareto-ucb", "paper", "paper-previous")),
-    "looking ahead, learned": ("#0072B2", "o", ("horizon", "predicted", "offline")),
+    "looking ahead, learned": (
+        "#0072B2",
+        "o",
+        ("horizon", "predicted", "offline", "lookahead", "lookahead-frozen", "lookahead-budget"),
+    ),
+    "looking ahead, simulated": ("#56B4E9", "p", ("simulated", "twin")),
     "rules without learning": ("#009E73", "D", ("simplex", "shared")),
     "oracles": ("#CC3311", "^", ("oracle", "ceiling")),
 }
 _OTHER = ("#CC79A7", "P")
-_DARKER = {"#E69F00": "#9A6A00"}  # for text, which needs more contrast than markers
+# World -> (method, return, cost): the highest published within a cost of 25, from lidar.
+# DMPO: an unreviewed note; SAC-Lag and TRPO-PID: OmniSafe; TRPO-Lag: Safety Gym.
+PUBLISHED = {
+    "PointGoal1": (("DMPO", 25.70, 24.7), ("SAC-Lag", 21.45, 19.2), ("TRPO-PID", 19.24, 21.4)),
+    "PointPush1": (("TRPO-Lag", 3.80, 24.7),),
+    "CarButton1": (("PPO, early termination", 4.47, 25.0), ("TRPO-PID", -0.31, 15.2)),
+}
+_DARKER = {"#E69F00": "#9A6A00", "#56B4E9": "#1B75A8"}  # for text, which needs more contrast than markers
 INK, PALE, QUIET = "#222222", "#6A6A6A", "#9A9A9A"
 
 
@@ -37,6 +49,12 @@ def draw_scatter(standings: Mapping[str, Any]) -> Figure:
         _sweep(axes, name, method)
     for name, method in methods.items():
         _point(axes, name, method)
+    published = PUBLISHED.get(standings["world"], ())
+    for name, value, cost in published:
+        axes.scatter(cost, value, s=40, facecolors="none", edgecolors=PALE, marker="o", linewidths=1.0, zorder=4)
+        axes.annotate(
+            name, (cost, value), xytext=(-6, 3), textcoords="offset points", fontsize=7.5, color=PALE, ha="right"
+        )
     _lines(axes, standings)
     _limits(axes, standings)
     axes.set_xlabel("cost per episode  (better: left)")
@@ -51,7 +69,7 @@ def draw_scatter(standings: Mapping[str, Any]) -> Figure:
     axes.grid(alpha=0.2, linewidth=0.5)
     axes.set_axisbelow(True)
     _labels(axes, methods)
-    _legend(axes, methods)
+    _legend(axes, methods, published=bool(published))
     return figure
 
 
@@ -122,6 +140,7 @@ def _limits(axes: Axes, standings: Mapping[str, Any]) -> None:
     for method in standings["methods"].values():
         points += [(setting["cost_mean"], setting["return_mean"]) for setting in method.get("sweep", ())]
     points.append((standings["corner"]["cost"], standings["corner"]["return"]))
+    points += [(cost, value) for _, value, cost in PUBLISHED.get(standings["world"], ())]
     low, high = np.min(points, axis=0), np.max(points, axis=0)
     margin = 0.12 * np.maximum(high - low, 1e-3)
     axes.set_xlim(low[0] - margin[0], high[0] + margin[0])
@@ -171,7 +190,7 @@ def _spread(wanted: Sequence[float], *, gap: float) -> list[float]:
     return [min(max(place, i * gap), 1.0 - (last - i) * gap) for i, place in enumerate(places)]
 
 
-def _legend(axes: Axes, methods: Mapping[str, Any]) -> None:
+def _legend(axes: Axes, methods: Mapping[str, Any], *, published: bool) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
@@ -179,6 +198,9 @@ def _legend(axes: Axes, methods: Mapping[str, Any]) -> None:
         for family, (color, marker, members) in _FAMILIES.items()
         if any(name in members for name in methods)
     ]
+    if published:
+        ring: dict[str, Any] = {"markerfacecolor": "none", "color": PALE}
+        handles.append(Line2D([], [], marker="o", linestyle="none", markersize=6, label="published", **ring))
     axes.figure.legend(
         handles=handles, loc="outside lower center", ncols=3, fontsize=8, frameon=False, handletextpad=0.2
     )
