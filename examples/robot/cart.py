@@ -90,8 +90,8 @@ def main(out):
     blender = learn(3000)
     rows = np.random.default_rng(1).uniform(-1.0, 1.0, (20, 4))
     blender.export(out, observations=rows, control_period=PERIOD, replace=True)
-    source = Path(__file__).parent / "robot.c"
-    shutil.copy(source, out)
+    for name in ("robot.c", "robot_loop.h"):
+        shutil.copy(Path(__file__).parent / name, out)
     command = ["gcc", "-std=c99", "-O3", "-Wall", "-Wextra", "-Werror", "-pedantic"]
     subprocess.run([*command, out / "robot.c", out / "blend.c", "-o", out / "robot", "-lm"], check=True)
     print(f"wrote {out / 'robot'}; run it with a number of steps and a control period: {out / 'robot'} 1000 {PERIOD}")
