@@ -104,7 +104,8 @@ if __name__ == "__main__":
 """
 
 
-def test_a_worker_ends_with_its_parent_in_the_middle_of_a_unit(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_worker_ends_with_its_parent_in_the_middle_of_a_unit(tmp_path, number):
     script = tmp_path / "run.py"
     script.write_text(LONG_RUN)
     support = Path(__file__).parents[1] / "support"
@@ -117,8 +118,8 @@ def test_a_worker_ends_with_its_parent_in_the_middle_of_a_unit(tmp_path):
             workers = {pid for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()}
             time.sleep(0.1)
     finally:
-        process.terminate()
-        process.wait(20)
+        process.send_signal(number)
+        assert process.wait(20) == -number
     assert workers
     end = time.monotonic() + 40  # the unit would take a minute
     while any(Path(f"/proc/{pid}").exists() for pid in workers) and time.monotonic() < end:

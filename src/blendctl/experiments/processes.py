@@ -23,6 +23,10 @@ class ProcessEngine:
 
     def __init__(self, workers: int) -> None:
         self._workers = [_Worker() for _ in range(workers)]  # a worker's process starts with its first job
+        # A worker that is still importing does not notice the end of its parent, so the parent kills it.
+        self._handles_term = _in_main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+        if self._handles_term:
+            signal.signal(signal.SIGTERM, _terminate)
 
     def room(self) -> int:
         return sum(worker.job is None for worker in self._workers)
@@ -38,6 +42,19 @@ class ProcessEngine:
     def close(self) -> None:
         for worker in self._workers:
             worker.stop()
+        if self._handles_term and _in_main_thread():
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def _terminate(number: int, frame: object) -> None:
+    for child in multiprocessing.active_children():
+        child.kill()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 class _Worker:
