@@ -96,20 +96,25 @@ def run_units(
     units: Sequence[Unit],
     *,
     store: Store,
-    engine: str = "processes",
+    engine: str | Engine = "processes",
     workers: int | None = None,
     address: str | None = None,
     progress: Callable[[ProgressEvent], None] | None = None,
 ) -> Generator[FinishedUnit, None, None]:
     """Run units and yield each as it finishes, stored ones first.
 
-    engine: "processes" on this machine, "ray" on a cluster, "inline" in this process; results are equal to the bit.
+    engine: "processes" on this machine, "ray" on a cluster, "inline" in this process; results are equal to the bit. An
+    engine that the caller has started stays open.
     workers: number of processes, or CPUs of a local Ray; all cores by default. address: Ray cluster address.
     Units start in the order of the list; a unit waits for the one that it is `after`. A unit whose worker dies runs
     again, four times at most; a unit that raises fails, and those after it do not run. `UnitsFailed` is raised when
     all other units are finished.
     """
-    start_engine = make_engine(engine, workers=workers, address=address)  # raises before anything runs
+    if isinstance(engine, str):
+        start_engine = make_engine(engine, workers=workers, address=address)  # raises before anything runs
+    else:
+        started = engine
+        start_engine = lambda: _OpenEngine(started)  # noqa: E731  # a function as the others
     return _Schedule(units, store, progress or (lambda event: None)).run(start_engine)
 
 
@@ -153,6 +158,16 @@ class InlineEngine:
 
     def close(self) -> None:
         self.jobs.clear()
+
+
+class _OpenEngine:
+    """An engine of the caller: it stays open."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.room, self.submit, self.wait = engine.room, engine.submit, engine.wait
+
+    def close(self) -> None:
+        """Leave it open."""
 
 
 class _Schedule:
