@@ -56,7 +56,7 @@ def test_every_recorded_method_of_the_comparison(name):
     common = WORLD | {"controllers": PAIR}
     if method.trained:
         setting["episodes"] = 8
-        before = train(common | {"setting": setting, "seed": 99}, None)
+        before = train(common | {"method": name, "setting": setting, "seed": 99}, None)
         sums = {key: np.asarray(before.values[key]).sum(axis=0).ravel()[:8] for key in RECORDED["train"]}
         for key, values in RECORDED["train"].items():
             np.testing.assert_allclose(sums[key], values, rtol=1e-6, atol=1e-9)

@@ -7,18 +7,9 @@ from rooms import Rooms, always_0, always_1, fast, slow
 
 from blendctl import Blender, fit, run
 from blendctl.controllers import as_controller
-from blendctl.fitting import pipeline
-from blendctl.fitting.contexts import ContextTask, EnvSource, simulated_contexts
+from blendctl.fitting import stages
+from blendctl.fitting.contexts import ContextTask, EnvSource, simulated_candidates
 from blendctl.fitting.outcomes import drive_blend
-from blendctl.fitting.plan import make_plan
-
-
-def candidates(make, controllers, *, length, most_steps=1e9):
-    plan = make_plan(
-        length=length, step_seconds=1e-4, worlds=1, steps=1000, minutes=None, hold=None, episodes=None
-    )  # fmt: skip
-    task = ContextTask(EnvSource(make), [as_controller(one) for one in controllers], 1.0, plan, length, seed=0)
-    return task, simulated_contexts(task, [], most_steps=most_steps)
 
 
 @pytest.mark.parametrize(
@@ -27,25 +18,26 @@ def candidates(make, controllers, *, length, most_steps=1e9):
     ids=["Corridor", "Rooms"],
 )
 def test_a_simulated_context_drives_the_environment(make, controllers, objectives, least):
-    assert EnvSource(make).copies_exactly()
-    task, found = candidates(make, controllers, length=50.0)
-    one = found[0].preferring(0.5)
-    assert one.about() == {"kind": "simulated", "hold": 1, "prefer": 0.5, "horizon": 4, "samples": 1}
-    blender = one.blender(task.controllers, ["a", "b"], objectives=objectives, fallback="a", seed=0)
-    came = drive_blend(make(), blender, seed=0, episodes=3, on_step=lambda steps: None)
+    source = EnvSource(make)
+    assert source.copies_exactly()
+    task = ContextTask(source, [as_controller(one) for one in controllers], 1.0, 50.0, seed=0)
+    one = simulated_candidates((1, 3), length=50.0, arms=2, most_steps=1e9)[0]
+    assert one.about() == {"kind": "simulated", "hold": 1, "prefer": 0.5, "horizon": 4, "dwell": 1}
+    blender = one.blender(task, None, {"names": ["a", "b"], "objectives": objectives, "fallback": "a"})
+    came = drive_blend(make(), blender, seed=0, episodes=3)
     assert came.returns.mean() >= least
     assert (came.costs == 0).all() or make is Corridor
     assert np.ptp(came.lengths) == 0
 
 
 def test_simulations_that_are_too_long_for_the_budget_are_left_out():
-    _, found = candidates(Corridor, [fast, slow], length=50.0, most_steps=1500)
-    assert [(one.hold, one.feature.horizon) for one in found] == [(1, 4), (3, 12)]
+    found = simulated_candidates((1, 3), length=50.0, arms=2, most_steps=1500)
+    assert [(one.hold, one.horizon) for one in found] == [(1, 4), (3, 12)]
 
 
 def test_a_fit_ships_a_simulated_context_where_it_is_best(tmp_path, monkeypatch):
-    monkeypatch.setattr(pipeline, "SIMULATION_SHARE", 1e6)
-    monkeypatch.setattr(pipeline, "LEARNED_MARGIN", -1e6)  # learned contexts lose
+    monkeypatch.setattr(stages, "SIMULATION_SHARE", 1e6)
+    monkeypatch.setattr(stages, "LEARNED_MARGIN", -1e6)  # learned contexts lose
     card = fit(Corridor, [fast, slow], out=tmp_path, seed=0, steps=200, hold=5, episodes=3).card
     assert card["context"]["kind"] == "simulated"
     assert {one["kind"] for one in card["validation"]} == {"learned", "simulated"}

@@ -44,7 +44,7 @@ def fitted(tmp_path_factory):
     words = [
         "fit", f"{folder}/mine.py:make", "--controllers", f"{folder}/mine.py:fast", f"{folder}/mine.py:slow",
         "--cost", f"{folder}/mine.py:price", "--env-arg", "length=50", "--out", folder / "out", "--seed", 3,
-        "--steps", 600, "--hold", 5, "--json", folder / "copy.json",
+        "--steps", 600, "--hold", 5, "--workers", 1, "--json", folder / "copy.json",
     ]  # fmt: skip
     with pytest.raises(SystemExit) as stopped:
         main([str(word) for word in words])
@@ -138,6 +138,21 @@ def test_without_a_cost_returns_are_compared_and_spaces_of_any_kind_are_encoded(
     assert sum(record.reward for record in records) > 40
 
 
+def test_context_hold_dwell_rule_and_dial_are_chosen_on_validation_episodes(tmp_path):
+    middle = [fast, lambda observation: [0.5], slow]
+    card = fit(Corridor, middle, names=["fast", "middle", "slow"], out=tmp_path, seed=3, steps=400).card
+    tried = card["validation"]
+    changed = [{name for name in one if one[name] != tried[0].get(name)} - {"utility"} for one in tried]
+    assert {"hold"} in changed
+    assert any("dwell" in names for names in changed)
+    assert any(one.get("rule") == "maximal-loss" for one in tried)
+    assert any("prefer" in names for names in changed)
+    chosen = [one["utility"] for one in tried if {**one, "utility": 0} == {**card["context"], "utility": 0}]
+    assert chosen == pytest.approx([max(one["utility"] for one in tried)], abs=0.031), "the best, a margin for learned"
+    with Blender.load(tmp_path, controllers=middle) as blender:
+        assert (blender.hold, blender.dwell) == (card["context"]["hold"], card["context"]["dwell"])
+
+
 def test_the_same_seed_fits_the_same_blend(tmp_path):
     cards = [fit(Corridor, [fast, slow], out=tmp_path / name, **SMALL).card for name in "ab"]
     for card in cards:
@@ -153,6 +168,7 @@ def test_the_same_seed_fits_the_same_blend(tmp_path):
         ({"names": ["blend", "slow"]}, "different words, none of blend"),
         ({"names": ["slow"]}, "2 different words"),
         ({"episodes": 1}, "episodes must be"),
+        ({"workers": 2}, "need an environment and controllers by name"),
     ],
 )
 def test_wrong_arguments_are_named(change, message, tmp_path):

@@ -1,14 +1,13 @@
-"""The verdict, the scales and the baselines of a fit, on numbers that are known by hand."""
+"""The verdict and the scales of a fit, on numbers that are known by hand."""
 
 import numpy as np
 import pytest
 from gymnasium import spaces
 
+from blendctl.experiments.scales import measure_scales
 from blendctl.features.flattening import Flattening
-from blendctl.fitting.baselines import Coin, Share, Threshold, best_threshold, list_thresholds
-from blendctl.fitting.judgement import judge, measure_scales
+from blendctl.fitting.judgement import judge
 from blendctl.fitting.outcomes import Outcomes
-from blendctl.rollout import StepInput
 
 
 def outcomes(mean_return, mean_cost, *, seed=0, spread=1.0, episodes=30):
@@ -20,7 +19,9 @@ def outcomes(mean_return, mean_cost, *, seed=0, spread=1.0, episodes=30):
 
 def verdict(blend, fast, slow):
     methods = {"blend": blend, "fast": fast, "slow": slow}
-    return judge(methods, ["fast", "slow"], performant="fast", safe="slow", scales=measure_scales([fast, slow]))
+    return judge(
+        methods, ["fast", "slow"], performant="fast", safe="slow", scales=measure_scales([fast.points, slow.points])
+    )
 
 
 FAST, SLOW = outcomes(100, 50, seed=1), outcomes(50, 10, seed=2)
@@ -43,7 +44,9 @@ def test_a_blend_must_leave_the_mixing_line(blend, expected, score):
 def test_the_words_name_methods_that_are_as_good_as_the_blend():
     methods = {"blend": outcomes(95, 15), "fast": FAST, "slow": SLOW, "threshold": outcomes(95, 15, seed=5)}
     methods["shared"] = outcomes(75, 30)
-    judged = judge(methods, ["fast", "slow"], performant="fast", safe="slow", scales=measure_scales([FAST, SLOW]))
+    judged = judge(
+        methods, ["fast", "slow"], performant="fast", safe="slow", scales=measure_scales([FAST.points, SLOW.points])
+    )
     assert judged.words.endswith("Not shown to be worse than the blend: threshold.")
     assert "shared" not in judged.front
 
@@ -60,48 +63,11 @@ def test_better_in_one_objective_and_equal_in_the_other_dominates():
 
 
 def test_scales_are_what_controllers_differ_by_and_never_zero():
-    scales = measure_scales([outcomes(100, 50, spread=0.0), outcomes(50, 10, spread=0.0)])
+    scales = measure_scales([outcomes(100, 50, spread=0.0).points, outcomes(50, 10, spread=0.0).points])
     assert (scales.returns, scales.costs) == (50, 40)
     assert scales.utility(np.array([[100.0, 50.0], [50.0, 10.0]])) == pytest.approx([0.75, 0.75])
-    same = measure_scales([outcomes(1, 0, spread=0.0)] * 2)
+    same = measure_scales([outcomes(1, 0, spread=0.0).points] * 2)
     assert (same.returns, same.costs) == (1, 1)
-
-
-def frame(observations, *, arms=3, step=0):
-    return StepInput.at_start(np.asarray(observations, float), np.zeros((arms, len(observations), 1)), step=step)
-
-
-def test_a_threshold_switches_on_one_entry():
-    assert Threshold(1, 0.5, below=2, above=0).choose(frame([[9, 0.4], [0, 0.5]])).tolist() == [2, 0]
-
-
-def test_thresholds_are_listed_for_entries_that_vary_and_the_best_is_found():
-    observations = np.stack([np.linspace(0, 1, 50), np.zeros(50)], axis=1)
-    listed = list_thresholds(observations, 2, most=100, seed=0)
-    assert {one.entry for one in listed} == {0}
-    assert len(list_thresholds(observations, 2, most=4, seed=0)) == 4
-    wanted = listed[3]
-
-    def drive(switch, episodes):
-        return outcomes(10.0 if switch == wanted else 0.0, 0, spread=0.0, episodes=episodes)
-
-    assert best_threshold(listed, drive, lambda points: points[:, 0], episodes=3) == wanted
-
-
-def test_a_coin_per_episode_keeps_its_arm_and_one_per_step_does_not():
-    whole, single = (Coin(2, per_step=per_step, seed=0) for per_step in (False, True))
-    start = frame(np.zeros((200, 1)), arms=2)
-    later = StepInput(
-        1, start.observations, start.proposals, start.episode_step + 1, start.spent, last_arm=start.last_arm
-    )
-    first = whole.choose(start)
-    assert 60 < first.sum() < 140
-    assert (whole.choose(later) == first).all()
-    assert 60 < (single.choose(start) != single.choose(later)).sum() < 140
-
-
-def test_a_share_weighs_all_controllers():
-    assert Share(0.5).choose(frame([[0.0]])).tolist() == [[0.5, 0.25, 0.25]]
 
 
 @pytest.mark.parametrize(

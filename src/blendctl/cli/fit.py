@@ -12,6 +12,7 @@ from blendctl.cli.environment_argument import environment_argument
 from blendctl.cli.invocation import typed_command
 from blendctl.cli.multi_option import MultiValueCommand
 from blendctl.cli.output import make_table, mean_cells, optional, progress_bar, table_console, write_json
+from blendctl.cli.unit_runs import say_how_to_resume
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 @shared.number_option("--hold", "Control steps per decision.  [chosen on validation episodes]")
 @click.option("--episodes", type=click.IntRange(2), help="Test episodes.  [60; fewer with few --steps]")
 @click.option("--replace", is_flag=True, help="Replace an earlier fit in --out.")
+@shared.engine_options
 @shared.json_option("the card")
 @shared.trust_code_option
 def fit(
@@ -50,23 +52,29 @@ def fit(
     """Fit a blend of controllers in ENV, judge it on unseen episodes, and say whether to use it.
 
     ENV is a world, an id of Gymnasium, MODULE:ID or FILE.py:FUNCTION. Look-ahead contexts are learned from data of the
-    environment, or simulated where it can be copied. Context, hold and dial are chosen on validation episodes. The
-    verdict compares the blend with every controller, chance, a swept threshold on each entry of the observation, and
-    shared control. Writes blend.safetensors, card.json and report.html.
+    environment, or simulated where it can be copied. Context, hold, dwell, rule and dial are chosen on validation
+    episodes. The verdict compares the blend with every controller, chance, a swept threshold on each entry of the
+    observation, and shared control. Writes blend.safetensors, card.json and report.html. The same command continues an
+    interrupted fit.
     """
     from blendctl.fitting import fit as fit_blend
 
+    command = typed_command()
     with progress_bar() as bar:
         task = bar.add_task("starting", total=1.0)
-        result = fit_blend(
-            environment,
-            controllers,
-            out=out,
-            names=names or None,
-            command=typed_command(),
-            on_progress=lambda text, share: bar.update(task, description=text, completed=share),
-            **options,
-        )
+        try:
+            result = fit_blend(
+                environment,
+                controllers,
+                out=out,
+                names=names or None,
+                command=command,
+                on_progress=lambda text, share: bar.update(task, description=text, completed=share),
+                **options,
+            )
+        except KeyboardInterrupt:
+            say_how_to_resume(out, command)
+            raise
     console = table_console(json_file)
     console.print(_table(result.card))
     console.print(f"verdict: {result.verdict}. {result.card['words']}", markup=False, soft_wrap=True)

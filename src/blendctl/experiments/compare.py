@@ -151,7 +151,8 @@ class Comparison:
             for number, setting in enumerate(method.settings):
                 after = None
                 if method.trained:
-                    after = Unit(TRAIN, common | {"setting": dict(setting), "seed": training_seed})
+                    training = {"method": method.name, "setting": dict(setting), "seed": training_seed}
+                    after = Unit(TRAIN, common | training)
                     ranked.append((1, ComparisonUnit(after, method.name, -1, 0)))
                 for first in range(0, self.episodes, self.block):
                     count = min(self.block, self.episodes - first)

@@ -22,10 +22,9 @@ from blendctl.errors import InputError, MissingExtraError
 from blendctl.experiments.certify_units import blender_maker
 from blendctl.experiments.compare import ALONE, COLUMNS, TRAINING_SEEDS, saved_blend
 from blendctl.experiments.comparison_units import drive_episode
+from blendctl.experiments.method_training import train_method
 from blendctl.experiments.standings import standings
-from blendctl.switches.log_collection import log_drives
 from blendctl.switches.methods import METHODS, Method, find_method, with_values
-from blendctl.switches.offline import fit
 from blendctl.switches.requirements import missing_requirement
 
 __all__ = ["compare", "ComparisonTable", "MethodRow"]
@@ -217,7 +216,15 @@ class _Bench:
         self, method: Method, setting: Mapping[str, Any], *, episodes: int, seed: int, block: int
     ) -> list[dict[str, Any]]:
         """Return the sums of the episodes of a method."""
-        learned = self._train(setting, seed) if method.trained else {}
+        learned: dict[str, Any] = {}
+        if method.trained:
+            learned = train_method(
+                method.name,
+                setting,
+                open_worlds=self.open,
+                controllers=self.controllers,
+                seed=(seed + TRAINING_SEEDS) % 2**32,
+            )
         rows: list[dict[str, Any]] = []
         for first in range(0, episodes, 1 if self.single else block):
             count = 1 if self.single else min(block, episodes - first)
@@ -231,25 +238,6 @@ class _Bench:
                 )
             rows += sums.table().to_pylist()
         return rows
-
-    def _train(self, setting: Mapping[str, Any], seed: int) -> dict[str, Any]:
-        with closing(self.open(setting["episodes"])) as worlds:
-            log = log_drives(
-                worlds,
-                self.controllers,
-                seed=(seed + TRAINING_SEEDS) % 2**32,
-                every=setting["every"],
-                discount=setting["discount"],
-                steps=worlds.max_episode_steps,
-            )
-        model = fit(
-            log,
-            arms=len(self.controllers),
-            every=setting["every"],
-            cost_weight=setting["cost_weight"],
-            ridge=setting["ridge"],
-        )
-        return model.to_dict()
 
 
 def _choose(

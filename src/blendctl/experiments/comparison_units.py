@@ -20,11 +20,10 @@ from blendctl.controllers import Controller, open_controller
 from blendctl.envs.environment import EnvironmentSpec
 from blendctl.episodes import run_episodes
 from blendctl.experiments.certify_units import blender_maker
+from blendctl.experiments.method_training import train_method
 from blendctl.experiments.units import Result, unit_kind
 from blendctl.switches.base import open_worlds
-from blendctl.switches.log_collection import log_drives
 from blendctl.switches.methods import find_method
-from blendctl.switches.offline import fit
 
 EPISODES = f"{__name__}:episodes"
 TRAIN = f"{__name__}:train"
@@ -51,23 +50,17 @@ def episodes(parameters: Mapping[str, Any], before: Result | None) -> Result:
 
 @unit_kind(version=1)
 def train(parameters: Mapping[str, Any], before: Result | None) -> Result:
-    """Train the offline switch: log rollouts from `seed` on, and fit."""
-    p, setting = parameters, parameters["setting"]
-    controllers = _controllers(p)
+    """Train a method on episodes from `seed` on."""
+    p = parameters
     started = time.perf_counter()
-    with closing(open_worlds(_place(p), setting["episodes"], steps=p["steps"])) as worlds:
-        log = log_drives(
-            worlds,
-            controllers,
-            seed=p["seed"],
-            every=setting["every"],
-            discount=setting["discount"],
-            steps=worlds.max_episode_steps,
-        )
-    model = fit(
-        log, arms=len(controllers), every=setting["every"], cost_weight=setting["cost_weight"], ridge=setting["ridge"]
+    learned = train_method(
+        p["method"],
+        p["setting"],
+        open_worlds=lambda count: open_worlds(_place(p), count, steps=p["steps"]),
+        controllers=_controllers(p),
+        seed=p["seed"],
     )
-    return Result(model.to_dict(), timing={"seconds": time.perf_counter() - started})
+    return Result(learned, timing={"seconds": time.perf_counter() - started})
 
 
 @unit_kind(version=1)

@@ -1,12 +1,12 @@
-"""Candidates for the context of a blend: learned look-ahead, and simulated look-ahead where copies are exact."""
+"""Candidates for a blend: learned look-ahead, and simulated look-ahead where copies are exact, with their settings."""
 
 from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 import gymnasium
 from gymnasium.vector import AutoresetMode, VectorEnv
@@ -26,49 +26,10 @@ MakeEnv = Callable[[], gymnasium.Env[Any, Any]]
 
 DIAL_SPAN = 10.0  # the dial reaches from a tenth to ten times the weight at which the controllers are equal
 PREFERENCES = (0.5, 0.35, 0.65)  # of the dial; the first is that weight
+DWELLS = (1, 3)  # decisions that a controller drives at least
 MINIBATCH = 256
 COPY_STEPS = 10  # control steps that a copy of an environment counts as
 HORIZONS = (4, 16)  # of simulated futures, in decisions
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A context with its settings."""
-
-    feature: LookAhead | SimulatedLookAhead
-    hold: int
-
-    @property
-    def network(self) -> LookAheadNetwork | None:
-        """The networks that belong to it."""
-        return self.feature.network if isinstance(self.feature.network, LookAheadNetwork) else None
-
-    def preferring(self, prefer: float) -> Candidate:
-        """Return it with another setting of the dial."""
-        return replace(self, feature=replace(self.feature, prefer=prefer))
-
-    def about(self) -> dict[str, Any]:
-        """Return its settings as JSON data."""
-        kind = "learned" if isinstance(self.feature, LookAhead) else "simulated"
-        about = {"kind": kind, "hold": self.hold, "prefer": self.feature.prefer}
-        if isinstance(self.feature, SimulatedLookAhead):
-            about |= {"horizon": self.feature.horizon, "samples": self.feature.samples}
-        return about
-
-    def blender(
-        self,
-        controllers: Sequence[Controller],
-        names: Sequence[str],
-        *,
-        objectives: Sequence[str],
-        fallback: str,
-        seed: int,
-    ) -> Blender:
-        """Make the blender."""
-        return Blender(
-            controllers, names, features=self.feature, hold=self.hold, objectives=objectives, fallback=fallback,
-            frozen=True, seed=seed,
-        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -110,7 +71,6 @@ class ContextTask:
     source: EnvSource
     controllers: Sequence[Controller]
     weight: float  # return that a unit of cost is worth to controllers that are equal in value
-    plan: FitPlan
     length: float  # control steps of an episode
     seed: int
 
@@ -120,11 +80,66 @@ class ContextTask:
         return self.weight / DIAL_SPAN, self.weight * DIAL_SPAN
 
 
-def learn_context(task: ContextTask, hold: int, *, branching: bool, on_progress: Callable[[float], None]) -> Candidate:
+@dataclass(frozen=True)
+class Candidate:
+    """The settings of a blend, without its networks."""
+
+    kind: Literal["learned", "simulated"]
+    hold: int
+    horizon: int | None = None  # control steps, of a simulated future
+    prefer: float = PREFERENCES[0]
+    dwell: int = DWELLS[0]
+    rule: str | None = None  # None: that of the context
+
+    def about(self) -> dict[str, Any]:
+        """Return its settings as JSON data."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    def feature(self, task: ContextTask, network: LookAheadNetwork | None) -> LookAhead | SimulatedLookAhead:
+        """Return its context."""
+        flattening = task.source.flattening()
+        if self.kind == "learned":
+            return LookAhead(
+                network, prefer=self.prefer, episode_steps=round(task.length), flattening=flattening
+            )  # fmt: skip
+        assert self.horizon is not None
+        return SimulatedLookAhead(
+            horizon=self.horizon,
+            samples=1,
+            hold=self.hold,
+            network=False if network is None else network,
+            prefer=self.prefer,
+            weight_range=task.weight_range,
+            discount=discount_of(task.length),
+            episode_steps=round(task.length),
+            flattening=flattening,
+            seed=task.seed,
+        )
+
+    def blender(self, task: ContextTask, network: LookAheadNetwork | None, about: Mapping[str, Any]) -> Blender:
+        """Make the blender; about: names, objectives and fallback."""
+        rule: dict[str, Any] = {} if self.rule is None else {"rule": self.rule}
+        return Blender(
+            task.controllers,
+            list(about["names"]),
+            features=self.feature(task, network),
+            hold=self.hold,
+            dwell=self.dwell,
+            objectives=list(about["objectives"]),
+            fallback=about["fallback"],
+            frozen=True,
+            seed=task.seed,
+            **rule,
+        )
+
+
+def learn_network(
+    task: ContextTask, hold: int, *, plan: FitPlan, branching: bool, on_progress: Callable[[float], None]
+) -> LookAheadNetwork:
     """Train look-ahead networks that decide every `hold` steps; from branches where copies are exact."""
     from blendctl.training import train_lookahead  # needs torch
 
-    plan, (low, high) = task.plan, task.weight_range
+    low, high = task.weight_range
     worlds = task.source.open(plan.worlds, autoreset_mode=AutoresetMode.SAME_STEP, branching=branching)
     encoding = None if task.source.world is None else world_encodings(task.source.world).context
     branches = len(task.controllers) if branching else 1
@@ -148,7 +163,7 @@ def learn_context(task: ContextTask, hold: int, *, branching: bool, on_progress:
     )
     try:
         with tempfile.TemporaryDirectory() as folder:
-            network = train_lookahead(
+            return train_lookahead(
                 flat_controllers(task.controllers, task.source.make()),
                 worlds,
                 encoding=encoding,
@@ -158,31 +173,15 @@ def learn_context(task: ContextTask, hold: int, *, branching: bool, on_progress:
             )
     finally:
         worlds.close()
-    return Candidate(LookAhead(network, episode_steps=round(task.length), flattening=task.source.flattening()), hold)
 
 
-def simulated_contexts(
-    task: ContextTask, networks: Sequence[LookAheadNetwork], *, most_steps: float
-) -> list[Candidate]:
+def simulated_candidates(holds: Sequence[int], *, length: float, arms: int, most_steps: float) -> list[Candidate]:
     """Return simulated contexts that simulate at most so many control steps in an episode; copies count as steps."""
-    by_hold, arms = {network.hold: network for network in networks}, len(task.controllers)
     found = []
-    for hold, decisions in itertools.product(task.plan.holds, HORIZONS):
+    for hold, decisions in itertools.product(holds, HORIZONS):
         horizon = hold * decisions
-        if task.length / hold * arms * (COPY_STEPS + horizon) > most_steps:
-            continue
-        feature = SimulatedLookAhead(
-            horizon=horizon,
-            samples=1,
-            hold=hold,
-            network=by_hold.get(hold, False),
-            weight_range=task.weight_range,
-            discount=discount_of(task.length),
-            episode_steps=round(task.length),
-            flattening=task.source.flattening(),
-            seed=task.seed,
-        )
-        found.append(Candidate(feature, hold))
+        if length / hold * arms * (COPY_STEPS + horizon) <= most_steps:
+            found.append(Candidate("simulated", hold, horizon))
     return found
 
 

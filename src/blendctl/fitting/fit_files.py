@@ -10,12 +10,12 @@ from typing import Any
 
 from blendctl.atomic import write_atomically
 from blendctl.blender import Blender, Guard
-from blendctl.controllers import write_lookahead
+from blendctl.controllers import LookAheadNetwork, write_lookahead
 from blendctl.controllers.card import versions
 from blendctl.controllers.lookahead_file import LOOKAHEAD_FILE
 from blendctl.controllers.lookahead_network import controller_digest
 from blendctl.errors import InputError
-from blendctl.fitting.contexts import Candidate
+from blendctl.fitting.fit_work import UNFINISHED
 from blendctl.reports.fit_page import fit_html
 
 BLEND_FILE, CARD_FILE, PAGE_FILE, RUN_FILE = "blend.safetensors", "card.json", "report.html", "run.json"
@@ -41,24 +41,24 @@ class FitResult:
 
 
 def check_directory(directory: Path, *, replace: bool) -> None:
-    """Raise InputError if the directory holds an earlier run that must not be replaced."""
+    """Raise InputError if the directory holds an earlier run that must not be replaced; an unfinished one goes on."""
     old = [name for name in FILES if (directory / name).exists()]
-    if old and not replace:
+    if old and not replace and not (directory / UNFINISHED).exists():
         raise InputError(f"{directory} holds an earlier run ({old[0]}); use another directory, or replace it")
 
 
 def write_fit(
-    directory: Path, card: dict[str, Any], blender: Blender, candidate: Candidate, *, guard: Guard
+    directory: Path, card: dict[str, Any], blender: Blender, network: LookAheadNetwork | None, *, guard: Guard
 ) -> FitResult:
     """Write all files in place of earlier ones; card.json last, so that a directory with a card is whole."""
-    feature = candidate.feature
+    feature: Any = blender.declared_feature
     for name in FILES:
         (directory / name).unlink(missing_ok=True)
-    if candidate.network is not None:
-        network = dataclasses.replace(candidate.network, card=candidate.network.card | {"dial": card["dial"]})
+    if network is not None:
+        network = dataclasses.replace(network, card=network.card | {"dial": card["dial"]})
         write_lookahead(network, directory / LOOKAHEAD_FILE)
         feature = dataclasses.replace(feature, network=LOOKAHEAD_FILE)
-    packages = ("numpy", "gymnasium", *(("torch",) if candidate.network is not None else ()))
+    packages = ("numpy", "gymnasium", *(("torch",) if network is not None else ()))
     card = card | {"versions": versions(*packages)}
     about = {
         "experiment": "fit",
@@ -79,7 +79,8 @@ def write_fit(
         "options": {
             "objectives": card["objectives"],
             "features": plain(feature),
-            "hold": candidate.hold,
+            "hold": blender.hold,
+            "dwell": blender.dwell,
             "frozen": blender.frozen,
             "fallback": card["fallback"],
             "guard": guard.to_dict(),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from blendctl import pareto
 from blendctl.experiments.corner import Corner, Score, score_episodes
+from blendctl.experiments.scales import Scales
 from blendctl.fitting.outcomes import Outcomes
 from blendctl.statistics import LEVEL, mean_interval
 
@@ -19,34 +20,6 @@ FloatArray = NDArray[np.float64]
 BLEND, NO_DIFFERENCE = "blend", "no difference"
 METHODS = (BLEND, "coin per step", "coin per episode", "threshold", "shared")  # besides the controllers
 BOOTSTRAP_SEED = 20
-SMALL_RANGE = 0.05  # ranges of means below this share of the episodes' spread are noise
-
-
-@dataclass(frozen=True)
-class Scales:
-    """What one unit of return and cost is: what the controllers differ by."""
-
-    returns: float
-    costs: float
-
-    @property
-    def weight(self) -> float:
-        """Return that a unit of cost is worth."""
-        return self.returns / self.costs
-
-    def utility(self, points: FloatArray) -> FloatArray:
-        """Return the utility (n,) of returns and costs (n, 2): equal for two controllers that trade them."""
-        return np.asarray(points[:, 0] / self.returns - points[:, 1] / self.costs)
-
-
-def measure_scales(alone: Sequence[Outcomes]) -> Scales:
-    """Return the ranges of the controllers' mean return and cost; where they are equal, the spread of the episodes."""
-    points = np.stack([one.points for one in alone])  # (controllers, episodes, 2)
-    ranges = np.ptp(points.mean(axis=1), axis=0)
-    spread = points.reshape(-1, 2).std(axis=0)
-    scales = np.where(ranges > SMALL_RANGE * spread, ranges, spread)
-    returns, costs = np.where(scales > 0, scales, 1.0).tolist()
-    return Scales(returns, costs)
 
 
 @dataclass(frozen=True)

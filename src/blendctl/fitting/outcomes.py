@@ -8,15 +8,16 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import pyarrow as pa
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 from blendctl.blender import Blender, run
 from blendctl.controllers.base import Controller
 from blendctl.rollout import Switch, rollout
+from blendctl.switches.base import RolloutContext, switch_seed
 
 FloatArray = NDArray[np.float64]
-Tick = Callable[[int], None]  # control steps that were run
 
 
 @dataclass(frozen=True)
@@ -33,34 +34,53 @@ class Outcomes:
         """Return and cost, (episodes, 2)."""
         return np.stack([self.returns, self.costs], axis=1)
 
+    def table(self) -> pa.Table:
+        """Return a table with a row per episode."""
+        columns = {"return": self.returns, "cost": self.costs, "length": self.lengths}
+        return pa.table(columns | dict(self.components))
+
+    @classmethod
+    def of(cls, tables: Sequence[pa.Table]) -> Outcomes:
+        """Join tables, one after another; a component that is missing somewhere is 0 there."""
+        names = dict.fromkeys(name for table in tables for name in table.column_names)
+        columns = {
+            name: np.concatenate(
+                [
+                    table.column(name).to_numpy() if name in table.column_names else np.zeros(table.num_rows)
+                    for table in tables
+                ]
+            )
+            for name in names
+        }
+        return cls(columns.pop("return"), columns.pop("cost"), columns.pop("length"), columns)
+
 
 def drive_switch(
     open_worlds: Callable[[int], VectorEnv[Any, Any, Any]],
-    switch: Switch,
+    make: Callable[[RolloutContext], Switch],
     controllers: Sequence[Controller],
     *,
     seed: int,
     episodes: int,
     at_once: int,
-    on_step: Tick,
     watch: Callable[[FloatArray], None] | None = None,
 ) -> Outcomes:
     """Run episodes with seeds seed, seed + 1, ..., `at_once` of them in lock-step in open_worlds(count).
 
     `watch` is called with the observations (B, size) of every step.
     """
-    rows: dict[int, dict[str, float]] = {}  # seed -> sums
+    rows: dict[int, dict[str, float]] = {}  # episode -> sums
     done = 0
     while done < episodes:
         count = min(at_once, episodes - done)
         worlds = open_worlds(count)
         sums: dict[str, FloatArray] = {}
+        switch = make(RolloutContext(controllers, worlds, switch_seed(seed + done)))
         for batch in rollout(worlds, switch, controllers=controllers, seed=seed + done):
             values = {"return": batch.reward, "cost": batch.cost, "length": np.ones(len(batch.reward))}
             values |= {name: np.asarray(v) for name, v in batch.infos.items() if name.startswith("cost_")}
             for name, value in values.items():
                 sums[name] = sums.get(name, 0.0) + value * batch.counted
-            on_step(count)
             if watch is not None:
                 watch(batch.input.observations)
         for row in range(count):
@@ -70,7 +90,7 @@ def drive_switch(
     return Outcomes(columns.pop("return"), columns.pop("cost"), columns.pop("length"), columns)
 
 
-def drive_blend(env: gymnasium.Env[Any, Any], blender: Blender, *, seed: int, episodes: int, on_step: Tick) -> Outcomes:
+def drive_blend(env: gymnasium.Env[Any, Any], blender: Blender, *, seed: int, episodes: int) -> Outcomes:
     """Run episodes with a blender, as `run` drives it, with seeds seed, seed + 1, ..."""
     sums = np.zeros((3, episodes))
     components: dict[str, FloatArray] = {}
@@ -79,7 +99,6 @@ def drive_blend(env: gymnasium.Env[Any, Any], blender: Blender, *, seed: int, ep
         for record in run(watched, blender, episodes=episodes, seed=seed):
             cost = 0.0 if record.cost is None else record.cost
             sums[:, record.episode] += record.reward, cost, record.steps
-            on_step(record.steps)
             if record.ended:
                 for name, value in watched.take().items():
                     components.setdefault(name, np.zeros(episodes))[record.episode] = value

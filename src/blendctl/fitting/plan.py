@@ -45,8 +45,9 @@ def make_plan(
     minutes: float | None,
     hold: int | None,
     episodes: int | None,
+    workers: int = 1,
 ) -> FitPlan:
-    """Divide a budget: `steps` of data, or `minutes` in all; length: control steps of an episode.
+    """Divide a budget: `steps` of data, or `minutes` in all of `workers`; length: control steps of an episode.
 
     >>> plan = make_plan(length=200, step_seconds=1e-4, worlds=6, steps=2000, minutes=None, hold=None,
     ...                  episodes=None)
@@ -55,16 +56,17 @@ def make_plan(
     """
     if steps is not None and minutes is not None:
         raise InputError("steps and minutes set the same budget; use one of them")
+    holds = (hold,) if hold is not None else _holds(length)
     if steps is None:
         seconds = 60.0 * (MINUTES if minutes is None else minutes)
         if not seconds > 0:
             raise InputError(f"minutes must be above 0, actually: {minutes!r}")
-        steps = int(min(max(DATA_SHARE * seconds / step_seconds, FEWEST_STEPS), MOST_STEPS))
-        most_updates = int(DATA_SHARE * seconds / UPDATE_SECONDS / 4)  # two holds, collection and final networks
-        rest = (1.0 - 2.0 * DATA_SHARE) * seconds / step_seconds  # control steps of all episodes
+        learning = DATA_SHARE * seconds * min(workers, len(holds))  # the holds are learned at the same time
+        steps = int(min(max(learning / step_seconds, FEWEST_STEPS), MOST_STEPS))
+        most_updates = int(learning / UPDATE_SECONDS / (2 * len(holds)))  # of the collection and the final networks
+        rest = (1.0 - 2.0 * DATA_SHARE) * seconds * workers / step_seconds  # control steps of all episodes
     else:
         most_updates, rest = 4000, 2.0 * steps
-    holds = (hold,) if hold is not None else _holds(length)
     whole = rest / length  # episodes that can be run
     return FitPlan(
         steps=steps,

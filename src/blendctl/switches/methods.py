@@ -20,6 +20,7 @@ from blendctl.switches.random_switch import RandomSwitch
 from blendctl.switches.shared import SharedControl
 from blendctl.switches.simplex import Simplex
 from blendctl.switches.single_controller import SingleController
+from blendctl.switches.threshold import Threshold, ThresholdSwitch
 
 Value = float | int
 
@@ -207,6 +208,16 @@ _ALL = (
         },
         shown=None,
         needs="critic",
+    ),
+    Method(
+        "threshold",
+        "the best threshold on an entry of the observation, swept before",
+        lambda context, p, learned: ThresholdSwitch(context, Threshold(**learned)),
+        {
+            "episodes": Parameter((10,), "training episodes of the best thresholds", least=2),
+            "tried": Parameter((60,), "thresholds to try at most, drawn at random", least=1),
+        },
+        trained=True,
     ),
     Method(
         "shared",

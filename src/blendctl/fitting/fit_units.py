@@ -1,0 +1,168 @@
+"""The kinds of unit of a fit: episodes of a switch, look-ahead networks, episodes of a candidate."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import VectorEnv
+
+from blendctl.controllers import Controller, LookAheadNetwork, open_controller, read_lookahead, write_lookahead
+from blendctl.controllers.base import Stateful
+from blendctl.envs.environment import EnvironmentSpec
+from blendctl.experiments.units import Result, unit_kind
+from blendctl.features.flattening import FloatArray, flat_controllers
+from blendctl.fitting.contexts import Candidate, ContextTask, EnvSource, learn_network
+from blendctl.fitting.outcomes import drive_blend, drive_switch
+from blendctl.fitting.plan import FitPlan
+from blendctl.switches.methods import find_method
+
+DRIVE, LEARN, BLEND_DRIVE = (f"{__name__}:{name}" for name in ("drive", "learn", "drive_candidate"))
+WATCHED_ROWS = 500  # observations that a unit keeps at most
+
+
+@dataclass(frozen=True)
+class Place:
+    """An environment with its controllers, as a unit needs them."""
+
+    source: EnvSource
+    controllers: Sequence[Controller]
+
+    @functools.cached_property
+    def env(self) -> gymnasium.Env[Any, Any]:
+        """One environment."""
+        return self.source.make()
+
+    @functools.cached_property
+    def flat(self) -> list[Controller]:
+        """The controllers, taking vectors."""
+        return flat_controllers(self.controllers, self.env)
+
+    @functools.cached_property
+    def stateful(self) -> bool:
+        """Whether a controller has memory: it drives one environment at a time, from its beginning."""
+        return any(isinstance(controller, Stateful) for controller in self.controllers)
+
+    @functools.cached_property
+    def worlds(self) -> Callable[[int], VectorEnv[Any, Any, Any]]:
+        """Environments in lock-step by their number; they are opened once."""
+        return functools.cache(self.source.open)
+
+    def task(self, parameters: Mapping[str, Any]) -> ContextTask:
+        """Return what candidates are made for."""
+        p = parameters
+        return ContextTask(self.source, self.controllers, p["weight"], p["length"], p["seed"])
+
+
+_passed: dict[str, Place] = {}  # objects that have no name; they exist in this process only
+
+
+def pass_place(place: Place) -> dict[str, Any]:
+    """Return the parameters of units that use objects of this process."""
+    token = uuid.uuid4().hex
+    _passed[token] = place
+    return {"passed": token}
+
+
+def drop_place(parameters: Mapping[str, Any]) -> None:
+    """Forget the objects of this process."""
+    _passed.pop(parameters.get("passed", ""), None)
+
+
+def open_place(parameters: Mapping[str, Any]) -> Place:
+    """Return the environment and the controllers of a unit."""
+    if "passed" in parameters:
+        return _passed[parameters["passed"]]
+    return _open(json.dumps([parameters["environment"], parameters["controllers"]]))
+
+
+@functools.lru_cache(maxsize=1)
+def _open(text: str) -> Place:
+    environment, controllers = json.loads(text)
+    spec = EnvironmentSpec(**environment)
+    return Place(EnvSource(spec.make, spec), [open_controller(one, world=spec.world) for one in controllers])
+
+
+@unit_kind(version=1)
+def drive(parameters: Mapping[str, Any], before: Result | None) -> Result:
+    """Run `count` episodes from `first_seed` on with a method of `compare`; a row per episode.
+
+    Parameters: method, setting, learned (of its training), order (of the controllers), at_once, watch (keep
+    observations).
+    """
+    p = parameters
+    place, method = open_place(p), find_method(p["method"])
+    seen: list[FloatArray] = []
+    steps = 0
+
+    def watch(observations: FloatArray) -> None:
+        nonlocal steps
+        steps += len(observations)
+        if p["watch"]:
+            seen.append(observations.copy())
+
+    started = time.perf_counter()
+    outcomes = drive_switch(
+        place.worlds,
+        lambda context: method.make(context, p["setting"], p["learned"]),
+        [place.flat[arm] for arm in p["order"]],
+        seed=p["first_seed"],
+        episodes=p["count"],
+        at_once=p["at_once"],
+        watch=watch,
+    )
+    rows = np.concatenate(seen) if seen else np.zeros((0, 0))
+    kept = rows[np.linspace(0, len(rows) - 1, min(len(rows), WATCHED_ROWS)).astype(int)]
+    values = {"steps": steps, "observations": kept.tolist()}
+    return Result(values, outcomes.table(), {"seconds": time.perf_counter() - started})
+
+
+@unit_kind(version=1)
+def learn(parameters: Mapping[str, Any], before: Result | None) -> Result:
+    """Train look-ahead networks for one hold. Parameters: hold, plan, branching, weight, length, seed."""
+    p = parameters
+    started = time.perf_counter()
+    plan = FitPlan(**p["plan"] | {"holds": tuple(p["plan"]["holds"])})
+    network = learn_network(
+        open_place(p).task(p), p["hold"], plan=plan, branching=p["branching"], on_progress=lambda share: None
+    )
+    card = {key: value for key, value in network.card.items() if key != "seconds"}  # equal runs make equal files
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "network.safetensors"
+        write_lookahead(replace(network, card=card), file)
+        data = base64.b64encode(file.read_bytes()).decode()
+    return Result({"network": data}, timing={"seconds": time.perf_counter() - started})
+
+
+def read_learned(result: Result | None) -> LookAheadNetwork | None:
+    """Return the networks of a `learn` unit."""
+    if result is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "network.safetensors"
+        file.write_bytes(base64.b64decode(result.values["network"]))
+        return read_lookahead(file)
+
+
+@unit_kind(version=1)
+def drive_candidate(parameters: Mapping[str, Any], before: Result | None) -> Result:
+    """Run `count` episodes from `first_seed` on with a candidate, and the networks of the unit before.
+
+    Parameters: candidate, names, objectives, fallback, weight, length, seed.
+    """
+    p = parameters
+    place = open_place(p)
+    started = time.perf_counter()
+    blender = Candidate(**p["candidate"]).blender(place.task(p), read_learned(before), p)
+    outcomes = drive_blend(place.env, blender, seed=p["first_seed"], episodes=p["count"])
+    return Result({}, outcomes.table(), {"seconds": time.perf_counter() - started})

@@ -1,0 +1,136 @@
+"""Run the units of a fit: in worker processes with results on disk, or in this process with objects of the user."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from blendctl.errors import InputError
+from blendctl.experiments.engines import Engine, make_engine, run_units
+from blendctl.experiments.store import Store
+from blendctl.experiments.units import Result, Unit, run_unit
+from blendctl.file_reading import read_json_object
+from blendctl.fitting.plan import FitPlan
+
+UNFINISHED = "fitting"  # directory of the finished units, until the fit is written
+PLAN_FILE = "plan.json"
+OnDone = Callable[[int, int], None]  # units that are done, of how many
+
+
+class Work:
+    """Runs units in this process, and keeps their results in memory."""
+
+    workers = 1
+    sessions = 1
+
+    def __init__(self) -> None:
+        self.results: dict[str, Result] = {}
+
+    def run(self, units: Sequence[Unit], on_done: OnDone) -> list[Result]:
+        """Run units, and the units that they follow; return their results in the order of `units`."""
+        needed = with_predecessors(units)
+        for number, unit in enumerate(needed):
+            on_done(number, len(needed))
+            if unit.key not in self.results:
+                before = None if unit.after is None else self.results[unit.after.key]
+                self.results[unit.key] = run_unit(unit.to_json(), before)
+        return [self.results[unit.key] for unit in units]
+
+    def keep_plan(self, plan: FitPlan) -> FitPlan:
+        """Return the plan that an earlier session began with, else this one."""
+        return plan
+
+    def finish(self) -> None:
+        """Remove what is not needed after a fit."""
+        self.results.clear()
+
+    def close(self) -> None:
+        """Stop."""
+
+
+class StoredWork(Work):
+    """Runs units on an engine, and stores their results in a directory: the same command continues from there."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        identity: Mapping[str, Any],
+        replace: bool,
+        command: str,
+        engine: str,
+        workers: int | None,
+        address: str | None,
+    ) -> None:
+        super().__init__()
+        name = "inline" if engine == "processes" and workers == 1 else engine
+        self._start = make_engine(name, workers=workers, address=address)  # raises before anything is written
+        self._engine: Engine | None = None
+        self.workers = 1 if name == "inline" else workers or os.cpu_count() or 1
+        self.directory = directory
+        try:
+            self.store = Store(directory, "fit", identity=identity, command=command)
+        except InputError as error:
+            if not replace:
+                raise InputError(f"{error}; --replace starts again") from error
+            _remove(directory)
+            self.store = Store(directory, "fit", identity=identity, command=command)
+        self.sessions = len(read_json_object(directory / "run.json")["sessions"])
+
+    def run(self, units: Sequence[Unit], on_done: OnDone) -> list[Result]:
+        needed = [unit for unit in with_predecessors(units) if unit.key not in self.results]
+        if needed:
+            self._engine = self._engine or self._start()
+            stream = run_units(
+                with_predecessors(needed),
+                store=self.store,
+                engine=self._engine,
+                progress=lambda event: on_done(event.done, event.total),
+            )
+            with closing(stream):
+                for finished in stream:
+                    self.results[finished.unit.key] = finished.result
+        return [self.results[unit.key] for unit in units]
+
+    def keep_plan(self, plan: FitPlan) -> FitPlan:
+        file = self.directory / PLAN_FILE
+        if file.exists():
+            saved = read_json_object(file)
+            return FitPlan(**saved | {"holds": tuple(saved["holds"])})
+        self.store.write_json(PLAN_FILE, json.loads(json.dumps(asdict(plan))))
+        return plan
+
+    def finish(self) -> None:
+        super().finish()
+        self.close()
+        _remove(self.directory)
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+        self._engine = None
+        self.store.close()
+
+
+def with_predecessors(units: Sequence[Unit]) -> list[Unit]:
+    """Return units with those that they follow, which come first."""
+    found: dict[str, Unit] = {}
+    for unit in units:
+        if unit.after is not None:
+            found.setdefault(unit.after.key, unit.after)
+        found.setdefault(unit.key, unit)
+    return list(found.values())
+
+
+def _remove(directory: Path) -> None:
+    """Remove a directory, and what an earlier removal has left: a kill in between leaves a hidden one, never a part."""
+    hidden = directory.with_name(f".{directory.name}")
+    shutil.rmtree(hidden, ignore_errors=True)
+    if directory.exists():
+        shutil.rmtree(directory.rename(hidden))
