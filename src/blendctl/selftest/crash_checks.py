@@ -89,6 +89,14 @@ def _lookahead_results(out: Path) -> dict[str, str]:
     return {"decisions": str(sizes), "steps": str(read_checkpoint(out).done)}
 
 
+def _fit_results(out: Path) -> dict[str, str]:
+    return {
+        "card": _plain(out / "card.json", "seconds", "sessions", "command"),
+        "networks": _digest((out / "lookahead.safetensors").read_bytes()),
+        "blend": _digest((out / "blend.safetensors").read_bytes()),
+    }
+
+
 PAIR = ("--controllers", "PointGoal1/ppo", "PointGoal1/ppo-lagrangian")
 REPRODUCE = ("reproduce", "--worlds", "PointGoal1", "--episodes", "2", "--steps", "60", "--engine", "inline")
 COMMANDS = {
@@ -110,6 +118,11 @@ COMMANDS = {
         ("train-lookahead", "PointGoal1", *PAIR, "--steps", "4000", "--worlds", "4", "--threads", "1",
          "--dial-episodes", "0", "--checkpoint-every", "0.2"),
         "checkpoint.safetensors", ("--resume",), _lookahead_results,
+    ),
+    "fit": Command(
+        ("fit", "PointGoal1", "--controllers", "pure-pursuit", "potential-field", "--episode-steps", "40",
+         "--steps", "400", "--hold", "5", "--episodes", "4", "--workers", "1", "--replace"),
+        "", (), _fit_results,
     ),
 }  # fmt: skip
 
@@ -155,7 +168,7 @@ def _preload(commands: Mapping[str, Command]) -> None:
         importlib.import_module(f"blendctl.cli.{name.replace('-', '_')}")
     modules = ["blendctl.bandit.kernels", "blendctl.blender.compiled_loop", "blendctl.envs.kernels", "pyarrow.parquet"]
     modules += ["blendctl.reports.figure", "blendctl.experiments.reproduce", "blendctl.controllers.network"]
-    modules += ["blendctl.training.run"] if "train" in commands else []
+    modules += ["blendctl.training.run", "blendctl.fitting"] if "train" in commands else []
     for module in modules:
         importlib.import_module(module)
 
@@ -163,7 +176,7 @@ def _preload(commands: Mapping[str, Command]) -> None:
 def available() -> dict[str, Command]:
     """Return the commands that this installation can run."""
     torch = find_spec("torch") is not None and find_spec("tensorboard") is not None
-    return {name: command for name, command in COMMANDS.items() if torch or not name.startswith("train")}
+    return {name: command for name, command in COMMANDS.items() if torch or not name.startswith(("train", "fit"))}
 
 
 def kills(count: int) -> dict[str, float]:
