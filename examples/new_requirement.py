@@ -18,6 +18,7 @@ from blendctl import Blender, run
 from blendctl.bandit.rules import Fixed
 from blendctl.blender.episode_stats import EpisodeStats
 from blendctl.controllers import PurePursuit, load
+from blendctl.export import exportable
 from blendctl.features import Custom
 
 WORLD = "PointGoal1"
@@ -39,6 +40,14 @@ class SpeedLimit(gymnasium.Wrapper):
         return observation, reward, terminated, truncated, info
 
 
+@exportable(
+    """
+    const double speed = hypot(observation[3], observation[4]);
+    (void)action;
+    psi[0] = psi[1] = psi[2] = psi[3] = 0.0;
+    psi[2 * arm + (speed > 0.8)] = 1.0;
+    """
+)
 def context(observation, action, arm):
     """Return psi (4,): one-hot over the controller and whether the robot is close to the limit."""
     psi = np.zeros(4)
@@ -46,23 +55,28 @@ def context(observation, action, arm):
     return psi
 
 
+def blend(rule, **options) -> Blender:
+    """Return the blend of the old policy and the new controller, with an objective per requirement."""
+    return Blender(
+        [load("PointGoal1/ppo-lagrangian"), PurePursuit(WORLD)],
+        ["old", "new"],
+        objectives=["reward", "-cost_hazards", "-cost_speed"],
+        scales=[0.1, HOLD, HOLD],  # one unit of each: 0.1 m of progress, a whole stage of violation
+        features=Custom(context, size=4),
+        rule=rule,
+        hold=HOLD,
+        fallback="old",
+        seed=0,
+        **options,
+    )
+
+
 def main(episodes: int = 6) -> dict[str, dict]:
     """Drive with each controller alone and with the blend on the same episodes; print and return the results."""
-    old, new = load("PointGoal1/ppo-lagrangian"), PurePursuit(WORLD)
     results = {}
     print(f"{'':<9}{'return':>8}{'hazards':>9}{'speed':>8}   driven by old, new")
     for title, rule in {"old": Fixed(arm=0), "new": Fixed(arm=1), "blended": "maximal-loss"}.items():
-        blender = Blender(
-            [old, new],
-            ["old", "new"],
-            objectives=["reward", "-cost_hazards", "-cost_speed"],
-            scales=[0.1, HOLD, HOLD],  # one unit of each: 0.1 m of progress, a whole stage of violation
-            features=Custom(context, size=4),
-            rule=rule,
-            hold=HOLD,
-            fallback="old",
-            seed=0,
-        )
+        blender = blend(rule)
         stats, hazards, fast = EpisodeStats(blender.names), 0.0, 0.0
         world = SpeedLimit(gymnasium.make(f"blendctl/{WORLD}-v0"))
         for record in run(world, blender, episodes=episodes, seed=0):
