@@ -17,14 +17,12 @@ array([2., 1.])
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from blendctl.arrays import BoolArray, FloatArray
 from blendctl.errors import InputError
 
 __all__ = ["dominates", "front", "suboptimality_gap", "maximal_loss"]
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 
 def dominates(u: ArrayLike, v: ArrayLike) -> BoolArray:

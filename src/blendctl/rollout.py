@@ -16,6 +16,7 @@ from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
+from blendctl.arrays import ArmArray, BoolArray, FloatArray
 from blendctl.controllers.adapters import act_rows
 from blendctl.controllers.base import Controller, Stateful
 from blendctl.controllers.network import NetworkController
@@ -23,9 +24,6 @@ from blendctl.errors import InputError, StateError
 
 __all__ = ["rollout", "Switch", "StepInput", "StepBatch"]
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
-ArmArray = NDArray[np.intp]
 Rng = np.random.Generator | None  # None: a controller returns its mean action
 
 

@@ -9,6 +9,7 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.bandit import memory_layout, persistence
 from blendctl.bandit.core import Core
 from blendctl.bandit.decision import DecisionBatch
@@ -17,8 +18,6 @@ from blendctl.bandit.options import OptionNames, Options, options_from
 from blendctl.bandit.rules import Rule
 from blendctl.bandit.rules.base import whole
 from blendctl.errors import InputError
-
-FloatArray = NDArray[np.float64]
 
 
 class BanditBatch:

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from blendctl.arrays import FloatArray, WordArray
 from blendctl.bandit import memory_layout
 from blendctl.bandit.options import Options
 from blendctl.bandit.rules import DecisionInput, MaximalLoss
 from blendctl.bandit.rules.base import whole
 from blendctl.errors import InputError, StateError
-
-FloatArray = NDArray[np.float64]
-WordArray = NDArray[np.uint64]
 
 
 def seed_words(seed: int | None) -> WordArray:

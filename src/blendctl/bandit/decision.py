@@ -8,11 +8,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.bandit import bounds
 from blendctl.bandit.memory_layout import ARM, INDICES, RADIUS, decision_size
 from blendctl.errors import InputError
-
-FloatArray = NDArray[np.float64]
 
 
 class DecisionBatch:

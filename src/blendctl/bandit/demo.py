@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.bandit.batch import BanditBatch
 from blendctl.bandit.linear_world import LinearWorld, play
 from blendctl.bandit.rules import RULES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

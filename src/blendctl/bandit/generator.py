@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray, WordArray
 from blendctl.compiled import compiled
-
-FloatArray = NDArray[np.float64]
-WordArray = NDArray[np.uint64]
 
 
 @compiled

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray, WordArray
 from blendctl.bandit import bounds
 from blendctl.bandit.generator import uniform
 from blendctl.bandit.memory_layout import (
@@ -46,9 +46,6 @@ from blendctl.bandit.memory_layout import (
 )
 from blendctl.bandit.sqrt_form import FEW, forget, log_determinant, rotate, whiten
 from blendctl.compiled import compiled, inlined
-
-FloatArray = NDArray[np.float64]
-WordArray = NDArray[np.uint64]
 
 LENGTH_SLACK = 1.0 + 1e-6  # a vector normalised to length L, in float32 even, may exceed it by rounding
 

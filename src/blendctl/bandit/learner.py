@@ -11,6 +11,7 @@ import numpy as np
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.bandit import bounds, memory_layout, persistence
 from blendctl.bandit.core import Core, seed_words
 from blendctl.bandit.decision import Decision, DecisionBatch
@@ -19,7 +20,6 @@ from blendctl.bandit.rules import Rule
 from blendctl.bandit.rules.base import BoundedRule, whole
 from blendctl.errors import InputError, StateError
 
-FloatArray = NDArray[np.float64]
 FLOAT = np.dtype(np.float64)
 LONGEST = 10**100  # stages
 

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl import pareto
+from blendctl.arrays import FloatArray
 from blendctl.bandit.batch import BanditBatch
 from blendctl.errors import InputError
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

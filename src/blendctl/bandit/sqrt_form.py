@@ -10,12 +10,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.bandit.memory_layout import DISCOUNT, FEEDBACK, LOG_PRIOR, REGULARIZATION, STAGE
 from blendctl.compiled import compiled, inlined
-
-FloatArray = NDArray[np.float64]
 
 FEW = 8  # up to so many features a plain loop beats one over views, which vectorises but costs a call
 

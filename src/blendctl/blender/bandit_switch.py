@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.bandit import BanditBatch, BlendingBandit, DecisionBatch
 from blendctl.blender.objectives import Objectives
 from blendctl.errors import InputError, StateError
 from blendctl.features import BoundFeature
 from blendctl.rollout import StepBatch, StepInput, Switch
-
-FloatArray = NDArray[np.float64]
 
 
 class BanditSwitch(Switch):

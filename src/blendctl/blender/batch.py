@@ -9,6 +9,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from blendctl.arrays import BoolArray, FloatArray
 from blendctl.bandit import BanditBatch, BlendingBandit, DecisionBatch
 from blendctl.bandit.options import OptionNames
 from blendctl.blender import arguments
@@ -20,9 +21,6 @@ from blendctl.controllers.adapters import as_controller
 from blendctl.errors import InputError, StateError
 from blendctl.features import Feature, bind_feature, choose_feature, feature_name
 from blendctl.rollout import StepBatch, StepInput, propose
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.bandit import generator
 from blendctl.bandit.core import seed_words
 from blendctl.blender import bound_check
@@ -25,8 +26,6 @@ from blendctl.export.write import check_directory, check_exportable, check_forma
 
 if TYPE_CHECKING:
     from blendctl.blender.core import Blender
-
-FloatArray = NDArray[np.float64]
 
 GOLDEN_STEPS = 24
 SEED = 0

@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from blendctl import pareto
+from blendctl.arrays import FloatArray
 from blendctl.bandit import BlendingBandit
 from blendctl.bandit.decision import Decision
-
-FloatArray = NDArray[np.float64]
 
 FALSE_ALARM = 0.01  # probability that it ever says so although the assumptions hold
 RATE = 0.01  # probability of a surprise per stage under the assumptions, at most

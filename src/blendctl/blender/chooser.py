@@ -6,16 +6,14 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.bandit import BlendingBandit, Decision
 from blendctl.blender.drivers import Action
 from blendctl.blender.finite_check import finite_vector
 from blendctl.errors import InputError
 from blendctl.features import BoundFeature
 from blendctl.user_errors import describe_error, raised_by_signal
-
-FloatArray = NDArray[np.float64]
 
 
 class Choice(NamedTuple):

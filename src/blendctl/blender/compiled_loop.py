@@ -16,6 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.bandit.kernels import decide_one, loss_bound, update_one
 from blendctl.bandit.memory_layout import INDICES, OK, RADIUS, decision_size
 from blendctl.blender import Blender
@@ -31,8 +32,6 @@ from blendctl.envs.physics import PhysicsSlot
 from blendctl.envs.world_state import ENDED, WorldState
 from blendctl.errors import InputError
 from blendctl.features.predictions import NextStepPredictions
-
-FloatArray = NDArray[np.float64]
 
 STRETCH = 100  # control steps per call
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Literal, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from blendctl.arrays import FloatArray
 from blendctl.bandit import BlendingBandit
 from blendctl.bandit.options import OptionNames
 from blendctl.blender import arguments
@@ -35,8 +36,6 @@ from blendctl.controllers.adapters import as_controller
 from blendctl.errors import StateError
 from blendctl.features import Feature, bind_feature, choose_feature, feature_name
 from blendctl.recent_times import RecentTimes
-
-FloatArray = NDArray[np.float64]
 
 
 class Blender(BlendFiles, BlendViews):

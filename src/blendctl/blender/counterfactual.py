@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from blendctl.arrays import BoolArray, FloatArray
 from blendctl.blender.record import StageDecision
 from blendctl.compiled import compiled
 from blendctl.errors import InputError
@@ -18,9 +19,6 @@ from blendctl.errors import InputError
 if TYPE_CHECKING:
     from blendctl.blender.core import Blender
     from blendctl.envs.deferred_peek import DeferredPeeks, PeekResult
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 CLEARLY = 1e-5  # an arm is better in an objective if it is better by more than this
 

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from blendctl.arrays import FloatArray
 from blendctl.certificates.monitor import ChangeMartingale
 from blendctl.errors import InputError
-
-FloatArray = NDArray[np.float64]
 
 FALSE_ALARM = 0.05  # probability of a fallback, ever, while the blend is not worse in every objective
 

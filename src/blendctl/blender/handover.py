@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.errors import InputError
-
-FloatArray = NDArray[np.float64]
 
 EXPECTED = 'None, "slew:LARGEST" (change per control step), "fade:STEPS", SlewLimit(...) or CrossFade(...)'
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.bandit import BlendingBandit
 from blendctl.blender.bound_check import BoundCheck
 from blendctl.blender.counts import Counts
@@ -20,7 +21,6 @@ from blendctl.blender.recorder import Recorder
 from blendctl.errors import BlendctlError, InputError
 from blendctl.features import BoundFeature
 
-FloatArray = NDArray[np.float64]
 Observed = Literal["learned", "counted", "late", "duplicate", "unknown", "refused"]
 
 

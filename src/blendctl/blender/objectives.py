@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.errors import InputError, did_you_mean
 
-FloatArray = NDArray[np.float64]
 Feedback = Mapping[str, Any]  # the arguments of `observe`, by name
 Objective = str | Callable[[Feedback], float] | tuple[str, Callable[[Feedback], float]]
 

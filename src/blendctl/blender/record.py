@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.bandit import Decision
 from blendctl.features.base import VALUES_TO_GO, LookAheadInfo, StageForesight
 
 if TYPE_CHECKING:
     from blendctl.blender.objectives import Objectives
 
-FloatArray = NDArray[np.float64]
 Action = NDArray[Any]
 
 SAFE_ACTION = -1  # arm of a stage at which no controller drove

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl._version import __version__
+from blendctl.arrays import FloatArray
 from blendctl.bandit import DecisionBatch
 from blendctl.blender.record import Record
 from blendctl.directory_lock import DirectoryLock
@@ -28,7 +29,6 @@ from blendctl.table_parts import list_parts, write_part
 FORMAT = "blendctl-record"
 VERSION = 1
 TEXTS = ("name", "cause", "reason", "event")
-FloatArray = NDArray[np.float64]
 
 
 class Recorder:

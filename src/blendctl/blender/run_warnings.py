@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from blendctl.arrays import FloatArray
 
 if TYPE_CHECKING:
     from blendctl.bandit import BlendingBandit
     from blendctl.blender.bench import Bench
-
-FloatArray = NDArray[np.float64]
 
 LOG = logging.getLogger("blendctl")
 EVERY = 200  # stages between two looks

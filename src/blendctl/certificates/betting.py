@@ -13,11 +13,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from blendctl.arrays import FloatArray
 from blendctl.errors import InputError
-
-FloatArray = NDArray[np.float64]
 
 # With rare values far from the mean, as costs are, the whole wealth is nearly the best bet: it has half of it.
 FRACTIONS = 2.0 ** (-0.75 * np.arange(10))

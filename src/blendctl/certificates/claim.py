@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from blendctl.certificates.betting import episodes_needed, log_wealth, mean_bound
 from blendctl.errors import InputError
 from blendctl.statistics import proportion_interval
 
-FloatArray = NDArray[np.float64]
 Outcome = Literal["proven", "hopeless", "open"]
 
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from blendctl.arrays import FloatArray
 from blendctl.controllers.torch_zip import LARGEST, read_torch_zip
 from blendctl.errors import FileFormatError, InputError
 from blendctl.file_reading import check_archive, parse_json, read_json_object, reading
 
-FloatArray = NDArray[np.float64]
 Layers = tuple[tuple[FloatArray, FloatArray], ...]  # weights (inputs, outputs) and biases (outputs,)
 
 LARGEST_LOG_STD = 20.0

@@ -12,16 +12,15 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from blendctl.arrays import FloatArray
 from blendctl.controllers.base import Controller
 from blendctl.controllers.encoding import OBJECT_FEATURES, Encoding, Lidar
 from blendctl.envs.catalog import find_task
 from blendctl.envs.robots import Robot
 from blendctl.envs.tasks import LIDAR_BINS
 from blendctl.errors import InputError, did_you_mean
-
-FloatArray = NDArray[np.float64]
 
 REACH = 3.0  # m, where the lidar reads 0
 SPEED = 0.8  # m/s, cruising

@@ -12,12 +12,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.controllers.adapters import FunctionController
 from blendctl.controllers.base import Predictor
 
 __all__ = ["CheckResult", "check_controller", "world_observations"]
 
-FloatArray = NDArray[np.float64]
 Verdict = Literal["good", "note", "bad"]  # a note is information, not a fault
 Finding = tuple[Verdict, str]
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.controllers.base import Controller
 from blendctl.controllers.dense import Dense
 from blendctl.controllers.encoding import LARGEST_SIZE, Encoding
@@ -34,7 +35,6 @@ DIAL_REALS = {"weight": (1e-12, 1e12), "return_mean": (-1e12, 1e12), "cost_mean"
 DIAL_COUNTS = ("episodes", "seed")
 
 Array = NDArray[np.float32]
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blendctl.arrays import BoolArray
 from blendctl.envs.batch import WorldBatch
 from blendctl.envs.catalog import find_task
 from blendctl.envs.compiled_task import SUBSTEPS, FloatArray
@@ -25,7 +26,6 @@ from blendctl.file_reading import reading
 
 __all__ = ["Logic", "Physics", "Report", "compare_recording", "TOLERANCE"]
 
-BoolArray = NDArray[np.bool_]
 
 _ANGLE_ROUNDING = 1e-15  # recorded angles carry the last bit of a conversion; positions do not
 

@@ -12,11 +12,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from blendctl.arrays import BoolArray, FloatArray
 from blendctl.envs.copies import EnvironmentCopier, as_env_action, find_copier
 from blendctl.errors import InputError
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 Infos = dict[str, Any]
 
 

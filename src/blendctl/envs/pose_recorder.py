@@ -15,6 +15,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.directory_lock import DirectoryLock
 from blendctl.envs import SingleWorld
 from blendctl.envs.scene_spec import Item, describe_world, items_of
@@ -25,8 +26,6 @@ TRACK_VERSION = 2
 GROUP = 512  # steps per file
 THETA_EVERY = 10  # steps between two samples of theta
 WIDEST_THETA = 64  # most entries of theta that are recorded: a chart of more is unreadable
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

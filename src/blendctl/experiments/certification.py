@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.blender import Blender
 from blendctl.blender.blend_dir import read_blend_dir
 from blendctl.certificates import Bounds, Certificate, Claim, boldest_proven, certify
@@ -24,7 +24,6 @@ from blendctl.experiments.engines import run_units
 from blendctl.experiments.units import Unit, environment_digests, file_digests
 from blendctl.user_code import is_python
 
-FloatArray = NDArray[np.float64]
 RETURN_RATE = 0.1  # m per control step: returns of blendctl's worlds are clipped at five metres per second
 GOALS = 10.0  # room for the rewards of reached goals above that
 

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.controllers.base import Controller
 from blendctl.errors import InputError
-
-FloatArray = NDArray[np.float64]
 
 VALUES_TO_GO = ("return to go", "-cost to go")  # what the objectives of a look-ahead feature estimate
 

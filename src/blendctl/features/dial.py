@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from blendctl.arrays import FloatArray
 from blendctl.errors import InputError
-
-FloatArray = NDArray[np.float64]
 
 PREFER = 0.5  # setting of the dial unless the user chooses another
 RATE = 0.1  # share of an episode's relative excess by which the aim of a budget falls

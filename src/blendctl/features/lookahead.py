@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.controllers.base import Controller
 from blendctl.controllers.lookahead_file import read_lookahead
 from blendctl.controllers.lookahead_network import Foresight, LookAheadNetwork, controller_label
@@ -19,8 +20,6 @@ from blendctl.errors import InputError
 from blendctl.features.base import BoundFeature, LookAheadInfo, StageForesight
 from blendctl.features.dial import PREFER, Dial, DialPoint
 from blendctl.features.flattening import Flattening
-
-FloatArray = NDArray[np.float64]
 
 
 class ValuesToGo(Protocol):

@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Discrete
-from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.compiled import compiled
 from blendctl.controllers.base import Controller
 from blendctl.errors import FileFormatError, InputError
 from blendctl.features.base import BoundFeature
-
-FloatArray = NDArray[np.float64]
 
 LARGEST_BASIS = 1500  # beyond it a step would cost milliseconds
 DAMAGED = "the saved online model does not fit, or is damaged"

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.controllers.base import Controller, Critic, Predictor
 from blendctl.errors import InputError
 from blendctl.features.base import BoundFeature, Scaled, UnitLength
 
-FloatArray = NDArray[np.float64]
 TRUST = 0.1  # largest distance of the true coefficients from 1 and 0
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl import pareto
+from blendctl.arrays import FloatArray
 from blendctl.bandit import BanditBatch, BlendingBandit
 from blendctl.selftest.checks import Check
 from blendctl.selftest.worlds import FAMILIES, draw_worlds
 
-FloatArray = NDArray[np.float64]
 BLOCK = 10_000  # steps between two draws
 DELTA = 0.05
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from blendctl.arrays import FloatArray
+
 # Each keeps the assumptions of the bounds: |psi| <= 1, |theta| <= 1, noise that is sub-Gaussian with sigma.
 FAMILIES = ("stationary", "heteroscedastic", "correlated", "adversarial")
 

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from blendctl import pareto
+from blendctl.arrays import FloatArray
 from blendctl.controllers import ContextNetwork
 from blendctl.episodes import score
 from blendctl.training.context_fit import ContextDataset
-
-FloatArray = NDArray[np.float64]
 
 CHUNK = 20_000  # rows per call of a network
 USUAL = 100.0  # medians: a difference of rewards beyond this is an event, such as a goal met by one controller only

@@ -15,15 +15,13 @@ from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
+from blendctl.arrays import ArmArray, BoolArray, FloatArray
 from blendctl.controllers.adapters import act_rows
 from blendctl.controllers.base import Controller, Stateful
 from blendctl.errors import InputError
 from blendctl.training.collector import EpisodeTotals, final_observations
 
 Array = NDArray[np.float32]
-FloatArray = NDArray[np.float64]
-ArmArray = NDArray[np.intp]
-BoolArray = NDArray[np.bool_]
 ChooseNext = Callable[[Array], ArmArray]  # encoded observations (n, inputs) -> controllers (n,)
 
 

@@ -7,16 +7,14 @@ from contextlib import closing
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.controllers import Controller, LookAheadNetwork
 from blendctl.controllers.lookahead_network import controller_label
 from blendctl.episodes import run_episodes
 from blendctl.rollout import StepInput
 from blendctl.switches.base import ArmArray, Switch, open_worlds
 from blendctl.switches.single_controller import SingleController
-
-FloatArray = NDArray[np.float64]
 
 VALIDATION_SEED = 500_000
 WORLDS_AT_ONCE = 50
