@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import tempfile
 import time
 from collections.abc import Mapping
@@ -181,15 +180,7 @@ def pack_learner(bandit: BlendingBandit) -> str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "learner.safetensors"
         bandit.save(path)
-        return base64.b64encode(_sort_header(path.read_bytes())).decode()
-
-
-def _sort_header(data: bytes) -> bytes:
-    """Sort the header of a safetensors file, because its writer orders the metadata at random."""
-    end = 8 + int.from_bytes(data[:8], "little")
-    header = json.dumps(json.loads(data[8:end]), sort_keys=True, separators=(",", ":")).encode()
-    header += b" " * (-len(header) % 8)  # keeps the arrays aligned
-    return len(header).to_bytes(8, "little") + header + data[end:]
+        return base64.b64encode(path.read_bytes()).decode()
 
 
 def unpack_learner(text: str) -> BlendingBandit:
