@@ -21,7 +21,8 @@ from blendctl.controllers.zoo import write_card
 from blendctl.envs.catalog import world_label
 from blendctl.errors import InputError, StateError
 from blendctl.evaluation import evaluate
-from blendctl.training.config import TRUST_REGION, TrainConfig, option_help, read_options
+from blendctl.file_reading import read_json_object
+from blendctl.training.config import TRUST_REGION, TrainConfig, option_help
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -104,7 +105,7 @@ def train(
     """
     from blendctl.training import TrainingRun
 
-    options = read_options(config_file) if config_file else {}
+    options = read_json_object(config_file) if config_file else {}
     chosen = chosen_options(hyper_parameter_values)
     options |= {"world": world} | chosen
     if algo is not None:

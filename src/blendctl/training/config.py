@@ -115,12 +115,7 @@ class TrainConfig:
     @classmethod
     def from_json(cls, path: Path) -> TrainConfig:
         """Read a configuration file: a JSON object of options, all optional."""
-        return cls.from_dict(read_options(path))
-
-
-def read_options(path: Path) -> dict[str, Any]:
-    """Read the options of a configuration file, unchecked."""
-    return read_json_object(path)
+        return cls.from_dict(read_json_object(path))
 
 
 # Defaults that differ from the common ones, by algorithm.
