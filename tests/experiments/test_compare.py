@@ -96,13 +96,13 @@ def test_a_swept_method_is_judged_by_episodes_that_did_not_choose():
 
     comparison = Comparison("PointGoal1", PAIR, ("simplex", "random"), episodes=10, seed=0)
     table = made_up(comparison, outcome)
-    summary = standings(comparison, table)["methods"]
+    summary = standings(comparison.compared(), table)["methods"]
     assert summary["simplex"]["corner_score"] == pytest.approx(-1.0)
     assert summary["simplex"]["choice"] == "on other episodes"
     assert [setting["corner_score"] for setting in summary["simplex"]["sweep"]][1] == pytest.approx(0.0)
     assert summary["random"]["choice"] == "fixed"
     assert summary["random"]["parameters"] == [{"share": 0.5}]
-    shown = mark_shown(comparison, table).to_pylist()
+    shown = mark_shown(comparison.compared(), table).to_pylist()
     for row in shown:
         if row["method"] == "simplex" and row["shown"]:
             assert row["setting"] == (4 if row["seed"] % 2 == 0 else 1)
@@ -118,11 +118,11 @@ def test_a_learner_that_helped_to_choose_does_not_judge():
         return alone.get(method) or ((26.0, 20.0) if lucky else (20.0, 60.0))
 
     comparison = Comparison("PointGoal1", PAIR, ("simplex",), episodes=8, block=4, seed=0)
-    shown = mark_shown(comparison, made_up(comparison, outcome)).to_pylist()
+    shown = mark_shown(comparison.compared(), made_up(comparison, outcome)).to_pylist()
     chosen = {row["seed"]: row["setting"] for row in shown if row["method"] == "simplex" and row["shown"]}
     assert chosen == {seed: 4 if seed < 4 else 1 for seed in range(8)}
     uneven = Comparison("PointGoal1", PAIR, ("simplex",), episodes=5, block=4, seed=0)
-    shown = mark_shown(uneven, made_up(uneven, outcome)).to_pylist()
+    shown = mark_shown(uneven.compared(), made_up(uneven, outcome)).to_pylist()
     chosen = {row["seed"]: row["setting"] for row in shown if row["method"] == "simplex" and row["shown"]}
     assert chosen[1] == chosen[3] == 1  # not by the one episode of the second block
 
@@ -134,7 +134,7 @@ def test_standings_are_as_promised():
         return value + (seed % 3 - 1), cost + (seed % 2)
 
     comparison = Comparison("PointGoal1", PAIR, ("ceiling",), episodes=6, seed=0)
-    summary = standings(comparison, made_up(comparison, outcome))
+    summary = standings(comparison.compared(), made_up(comparison, outcome))
     assert summary["corner"] == {"return": pytest.approx(26.0), "cost": pytest.approx(29.7), "reason": None}
     ceiling = summary["methods"]["ceiling"]
     assert ceiling["corner_score"] == pytest.approx(0.618, abs=0.001)
@@ -146,7 +146,7 @@ def test_standings_are_as_promised():
 
 def test_controllers_that_do_not_differ_leave_scores_empty():
     comparison = Comparison("PointGoal1", PAIR, ("simplex",), episodes=2, seed=0)
-    summary = standings(comparison, made_up(comparison, lambda *_: (1.0, 1.0)))
+    summary = standings(comparison.compared(), made_up(comparison, lambda *_: (1.0, 1.0)))
     assert "no corner" in summary["corner"]["reason"]
     assert summary["methods"]["simplex"]["corner_score"] is None
     assert summary["methods"]["simplex"]["corner_score_reason"] == summary["corner"]["reason"]

@@ -133,8 +133,8 @@ def compare(
         assert failure is not None
         raise failure
     table = finished.rows(finished.units(), done)
-    scores = standings(finished, table)
-    _write(store, mark_shown(finished, table), scores)
+    scores = standings(finished.compared(), table)
+    _write(store, mark_shown(finished.compared(), table), scores)
     warn_damaged_units(store)
     if isinstance(failure, KeyboardInterrupt):
         raise failure

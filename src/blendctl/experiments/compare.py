@@ -50,6 +50,19 @@ def saved_blend(source: object) -> Method:
 
 
 @dataclass(frozen=True)
+class Compared:
+    """What the standings read of a comparison."""
+
+    world: str  # name of the environment
+    controllers: Sequence[str]  # performant first and safe last
+    episodes: int  # per method and setting
+    seed: int  # of the first episode
+    steps: int | None  # limit of an episode; None: that of the environment
+    block: int  # episodes that share a learner
+    methods: Mapping[str, Method]
+
+
+@dataclass(frozen=True)
 class ComparisonUnit:
     """One unit of a comparison, with its method and setting."""
 
@@ -138,6 +151,11 @@ class Comparison:
             else with_values(find_method(name), self.values.get(name, {}))
             for name in self.methods
         }
+
+    def compared(self) -> Compared:
+        """Return what the standings read of it."""
+        numbers = self.episodes, self.seed, self.steps, self.block
+        return Compared(self.world, self.controllers, *numbers, self.table_of_methods())
 
     def units(self) -> list[ComparisonUnit]:
         """Cut the comparison into units: those that define the score, trainings, then the longest first."""

@@ -20,7 +20,7 @@ from blendctl.envs.lockstep import lock_step
 from blendctl.episodes import episode_columns, jerk_columns, run_episodes
 from blendctl.errors import InputError, MissingExtraError
 from blendctl.experiments.certify_units import blender_maker
-from blendctl.experiments.compare import ALONE, COLUMNS, TRAINING_SEEDS, saved_blend
+from blendctl.experiments.compare import ALONE, COLUMNS, TRAINING_SEEDS, Compared, saved_blend
 from blendctl.experiments.comparison_units import drive_episode
 from blendctl.experiments.method_training import train_method
 from blendctl.experiments.standings import standings
@@ -101,23 +101,6 @@ def _text(interval: tuple[float, float] | None) -> str:
     return "" if interval is None else f"{interval[0]:.2f}..{interval[1]:.2f}"
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """What `standings` reads of a comparison."""
-
-    world: str
-    controllers: tuple[str, ...]
-    episodes: int
-    seed: int
-    steps: int | None
-    block: int
-    methods: Mapping[str, Method]
-
-    def table_of_methods(self) -> Mapping[str, Method]:
-        """Return the methods by name."""
-        return self.methods
-
-
 def compare(
     env: Environment,
     controllers: Sequence[Controller | Callable[..., Any] | str],
@@ -168,7 +151,7 @@ def compare(
     if clash := sorted(set(chosen) & set(saved)):
         raise InputError(f"a blend has the name of a method: {', '.join(clash)}; choose another")
     name = spec.name if spec is not None else getattr(first.spec, "id", None) or type(first.unwrapped).__name__
-    plan = _Plan(
+    plan = Compared(
         name, tuple(map(_label, controllers, drivers)), episodes, seed, episode_steps, 1 if single else block, table
     )
     total = sum(len(method.settings) for method in table.values())

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from blendctl.errors import InputError
-from blendctl.experiments.compare import ALONE
+from blendctl.experiments.compare import ALONE, Compared
 from blendctl.experiments.corner import Corner, score_episodes
 from blendctl.statistics import FloatArray, mean_interval, proportion_interval
 from blendctl.switches.methods import Method
@@ -43,40 +43,9 @@ class Sample:
         return np.stack([self.shown("return"), self.shown("cost")], axis=1)
 
 
-class Compared(Protocol):
-    """What the standings read of a comparison."""
-
-    @property
-    def world(self) -> str:
-        """Name of the environment."""
-
-    @property
-    def controllers(self) -> Sequence[str]:
-        """Names of the controllers, performant first and safe last."""
-
-    @property
-    def episodes(self) -> int:
-        """Episodes per method and setting."""
-
-    @property
-    def seed(self) -> int:
-        """Seed of the first episode."""
-
-    @property
-    def steps(self) -> int | None:
-        """Limit of an episode, None: that of the environment."""
-
-    @property
-    def block(self) -> int:
-        """Episodes that share a learner."""
-
-    def table_of_methods(self) -> Mapping[str, Method]:
-        """Return the methods by name."""
-
-
 def standings(comparison: Compared, table: pa.Table) -> dict[str, Any]:
     """Sum up a comparison's table as JSON data: `{"methods": {name: {"return_mean", ..., "corner_score"}}}`."""
-    methods = comparison.table_of_methods()
+    methods = comparison.methods
     samples = _samples(methods, table, block=comparison.block)
     performant, safe = (samples[name].points() for name in ALONE)
     line = [performant.mean(axis=0).tolist(), safe.mean(axis=0).tolist()]
@@ -116,7 +85,7 @@ def _control_period(world: str) -> float | None:
 
 def mark_shown(comparison: Compared, table: pa.Table) -> pa.Table:
     """Add the column `shown`: whether an episode represents its method."""
-    samples = _samples(comparison.table_of_methods(), table, block=comparison.block)
+    samples = _samples(comparison.methods, table, block=comparison.block)
     marks = [
         bool(samples[row["method"]].chosen[row["seed"] - comparison.seed] == row["setting"])
         for row in table.select(["method", "setting", "seed"]).to_pylist()
