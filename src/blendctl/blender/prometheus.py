@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 COUNTERS = {
@@ -16,6 +16,19 @@ COUNTERS = {
     "learned": "Stages that the learner was updated with.",
 }
 PER_CONTROLLER = {"driven": "Stages that a controller drove.", "failures": "Failures of a controller."}
+GAUGES: dict[str, tuple[str, str, Callable[[Any], int]]] = {  # name -> help, part of the status, its number
+    "drift_alarm": (
+        "Feedback was shown to contradict its estimates.", "feedback", lambda one: one.get("alarm") is not None,
+    ),
+    "bound_contradicted": ("Feedback contradicts the bound.", "bound", lambda bound: bound == "contradicted"),
+    "guard_fallen_back": (
+        "The guard has selected one controller.", "guard", lambda guard: guard.get("fallen_back_to") is not None,
+    ),
+    "certificate_alarms": (
+        "Alarms of the certificate's monitor.", "certificate", lambda monitor: len(monitor.get("alarms", ())),
+    ),
+    "warnings": ("Warnings of the run.", "warnings", len),
+}  # fmt: skip
 
 
 def prometheus_text(status: Mapping[str, Any]) -> str:
@@ -55,32 +68,9 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
         if feedback.get(name):
             rows = {f'{{objective="{_escaped(str(one))}"}}': value for one, value in feedback[name].items()}
             yield from _metric(f"{name}_feedback", f"Mean {name} feedback of a stage.", "gauge", rows)
-    flags = {
-        "drift_alarm": (
-            "alarm" in feedback,
-            feedback.get("alarm") is not None,
-            "Feedback was shown to contradict its estimates.",
-        ),
-        "bound_contradicted": (
-            "bound" in status,
-            status.get("bound") == "contradicted",
-            "Feedback contradicts the bound.",
-        ),
-        "guard_fallen_back": (
-            bool(status.get("guard")),
-            _fallen_back(status),
-            "The guard has selected one controller.",
-        ),
-        "certificate_alarms": (
-            bool(status.get("certificate")),
-            _alarms(status),
-            "Alarms of the certificate's monitor.",
-        ),
-        "warnings": ("warnings" in status, len(status.get("warnings", ())), "Warnings of the run."),
-    }
-    for name, (known, value, words) in flags.items():
-        if known:
-            yield from _metric(name, words, "gauge", {"": int(value)})
+    for name, (words, part, number) in GAUGES.items():
+        if status.get(part) is not None:
+            yield from _metric(name, words, "gauge", {"": int(number(status[part]))})
 
 
 def _metric(name: str, words: str, kind: str, rows: Mapping[str, float]) -> Iterator[str]:
@@ -93,11 +83,3 @@ def _metric(name: str, words: str, kind: str, rows: Mapping[str, float]) -> Iter
 
 def _escaped(label: str) -> str:
     return label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _fallen_back(status: Mapping[str, Any]) -> bool:
-    return (status.get("guard") or {}).get("fallen_back_to") is not None
-
-
-def _alarms(status: Mapping[str, Any]) -> int:
-    return len((status.get("certificate") or {}).get("alarms", ()))
