@@ -33,7 +33,7 @@ def serve(controller: str, world: str | None, address: str, metrics: int | None,
     """
     from blendctl.blender.prometheus import prometheus_text
     from blendctl.blender.served_blend import ServedBlend, is_blend_dir
-    from blendctl.cli.metrics_server import MetricsServer
+    from blendctl.cli.metrics_server import metrics_server
     from blendctl.controllers.resolve import TOKEN_VARIABLE, open_controller
     from blendctl.controllers.server import ControllerServer
 
@@ -46,7 +46,7 @@ def serve(controller: str, world: str | None, address: str, metrics: int | None,
                 blend = served.blender.status() if isinstance(served, ServedBlend) else {}
                 return prometheus_text(server.status() | blend)
 
-            click.echo(f"metrics at {stack.enter_context(MetricsServer(status, metrics)).url}")
+            click.echo(f"metrics at {stack.enter_context(metrics_server(status, metrics))}")
         click.echo(f"serving {controller} at {server.address}")
         if token and not os.environ.get(TOKEN_VARIABLE):
             click.echo(f"token: {token}  (clients: {TOKEN_VARIABLE}={token})")
