@@ -7,19 +7,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from blendctl.training import trust_region as region
 from blendctl.training.algorithm import Algorithm, Metrics
 from blendctl.training.collector import RolloutBatch
 from blendctl.training.config import TrainConfig
 from blendctl.training.dual import solve_dual
 from blendctl.training.policy import Policy
-from blendctl.training.trust_region import (
-    conjugate_gradient,
-    fisher_product,
-    gradient,
-    line_search,
-    mean_divergence,
-    surrogate,
-)
 
 
 class CPO(Algorithm):
@@ -45,11 +38,11 @@ class CPO(Algorithm):
         # The surrogate of the cost is per step, so the excess is too.
         excess = (over + self.margin) / batch.episode_length
 
-        g = gradient(surrogate(policy, batch, advantages) + config.entropy * policy.entropy(), policy)
-        b = gradient(surrogate(policy, batch, cost_advantages), policy)
-        product = fisher_product(policy, batch, rows=config.fisher_rows, damping=config.damping)
-        v = conjugate_gradient(product, g, steps=config.cg_steps)  # H⁻¹ g
-        w = conjugate_gradient(product, b, steps=config.cg_steps)  # H⁻¹ b
+        g = region.gradient(region.surrogate(policy, batch, advantages) + config.entropy * policy.entropy(), policy)
+        b = region.gradient(region.surrogate(policy, batch, cost_advantages), policy)
+        product = region.fisher_product(policy, batch, rows=config.fisher_rows, damping=config.damping)
+        v = region.conjugate_gradient(product, g, steps=config.cg_steps)  # H⁻¹ g
+        w = region.conjugate_gradient(product, b, steps=config.cg_steps)  # H⁻¹ b
         q, r, s = float(v @ product(v)), float(v @ product(w)), float(w @ product(w))
         dual = solve_dual(q, r, s, c=excess, delta=config.target_kl)
         step = dual.along_return * v + dual.along_cost * w
@@ -58,16 +51,16 @@ class CPO(Algorithm):
         before, cost_before = float(advantages.mean()), float(cost_advantages.mean())
 
         def accepts() -> bool:
-            if not float(mean_divergence(policy, batch)) <= 1.5 * config.target_kl:
+            if not float(region.mean_divergence(policy, batch)) <= 1.5 * config.target_kl:
                 return False
             # While the cost is too high it must not rise, and the return may fall.
-            if float(surrogate(policy, batch, cost_advantages)) > cost_before + max(-excess, 0.0):
+            if float(region.surrogate(policy, batch, cost_advantages)) > cost_before + max(-excess, 0.0):
                 return False
-            return excess > 0.0 or float(surrogate(policy, batch, advantages)) > before
+            return excess > 0.0 or float(region.surrogate(policy, batch, advantages)) > before
 
-        fraction = line_search(policy, step, accepts=accepts, config=config)
+        fraction = region.line_search(policy, step, accepts=accepts, config=config)
         with torch.no_grad():
-            divergence = float(mean_divergence(policy, batch))
+            divergence = float(region.mean_divergence(policy, batch))
         cases = {f"case_{name}": float(dual.case == name) for name in ("bound", "inactive", "recovery", "degenerate")}
         return {
             "kl": divergence,

@@ -5,16 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from blendctl.training import trust_region as region
 from blendctl.training.algorithm import Algorithm, Metrics
 from blendctl.training.collector import RolloutBatch
-from blendctl.training.trust_region import (
-    conjugate_gradient,
-    fisher_product,
-    gradient,
-    line_search,
-    mean_divergence,
-    surrogate,
-)
 
 
 class TRPO(Algorithm):
@@ -28,9 +21,9 @@ class TRPO(Algorithm):
         """
         policy, config = self.policy, self.config
         advantages, metrics = self.advantages(batch)
-        g = gradient(surrogate(policy, batch, advantages) + config.entropy * policy.entropy(), policy)
-        product = fisher_product(policy, batch, rows=config.fisher_rows, damping=config.damping)
-        direction = conjugate_gradient(product, g, steps=config.cg_steps)
+        g = region.gradient(region.surrogate(policy, batch, advantages) + config.entropy * policy.entropy(), policy)
+        product = region.fisher_product(policy, batch, rows=config.fisher_rows, damping=config.damping)
+        direction = region.conjugate_gradient(product, g, steps=config.cg_steps)
         curvature = float(direction @ product(direction))
         fraction = divergence = 0.0
         # A flat surrogate has no step; the trainer reports NaN.
@@ -39,11 +32,11 @@ class TRPO(Algorithm):
             before = float(advantages.mean())
 
             def accepts() -> bool:
-                better = float(surrogate(policy, batch, advantages)) > before
-                return better and float(mean_divergence(policy, batch)) <= 1.5 * config.target_kl
+                better = float(region.surrogate(policy, batch, advantages)) > before
+                return better and float(region.mean_divergence(policy, batch)) <= 1.5 * config.target_kl
 
-            fraction = line_search(policy, step, accepts=accepts, config=config)
+            fraction = region.line_search(policy, step, accepts=accepts, config=config)
             with torch.no_grad():
-                divergence = float(mean_divergence(policy, batch))
+                divergence = float(region.mean_divergence(policy, batch))
         entropy = float(policy.entropy().detach())
         return metrics | {"kl": divergence, "step_fraction": fraction, "entropy": entropy}
