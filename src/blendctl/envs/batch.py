@@ -10,6 +10,7 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from blendctl.envs import world_state
 from blendctl.envs.compiled_task import SUBSTEPS, FloatArray, compile_task
 from blendctl.envs.kernels import DISABLED, BoolArray, Outcome, run_peeks, run_resets, run_steps
 from blendctl.envs.mersenne import seed_generator
@@ -18,18 +19,6 @@ from blendctl.envs.physics import PhysicsSlot
 from blendctl.envs.tasks import Task
 from blendctl.envs.thread_pool import ThreadPool, available_cores
 from blendctl.envs.world import build_model
-from blendctl.envs.world_state import (
-    ENDED,
-    RUNNING,
-    UNBORN,
-    WorldState,
-    check_world,
-    copy_worlds,
-    empty_worlds,
-    fingerprint,
-    pack_world,
-    unpack_world,
-)
 from blendctl.errors import InputError, StateError
 
 Policy = Callable[[FloatArray], ArrayLike]  # observations (n, obs) -> actions (n, act)
@@ -82,9 +71,9 @@ class WorldBatch:
         steps = task.max_episode_steps if max_steps is None else check_count(max_steps, "max_episode_steps")
         self.model = _model_of(task)
         self.compiled_task = compile_task(task, self.model, max_steps=steps)
-        self.worlds = empty_worlds(self.compiled_task, self.model, self.num_envs)
+        self.worlds = world_state.empty_worlds(self.compiled_task, self.model, self.num_envs)
         self.pool = ThreadPool(self.model, min(threads, self.num_envs))
-        self.mark = fingerprint(task)
+        self.mark = world_state.fingerprint(task)
         self.act_size: int = self.model.nu
         self.cost_names = task.cost_names
 
@@ -103,7 +92,7 @@ class WorldBatch:
         *,
         autoreset: int = DISABLED,
         substeps: int = SUBSTEPS,
-        worlds: WorldState | None = None,
+        worlds: world_state.WorldState | None = None,
     ) -> Outcome:
         """Advance by checked actions (n, act); other `worlds` of the same size may stand in for the batch's own."""
         out = self.blank_outcome()
@@ -144,10 +133,10 @@ class WorldBatch:
         reward, cost = np.zeros(shape), np.zeros(shape)
         components = np.zeros((*shape, len(self.cost_names)))
         for k, policy in enumerate(policies):
-            worlds = copy_worlds(self.worlds)
+            worlds = world_state.copy_worlds(self.worlds)
             weight = 1.0
             for _ in range(horizon):
-                live = worlds.phase == RUNNING  # (n,)
+                live = worlds.phase == world_state.RUNNING  # (n,)
                 if not live.any():
                     break
                 actions = self.check_actions(policy(worlds.obs.copy()))
@@ -183,20 +172,20 @@ class WorldBatch:
 
     def expect_reset(self) -> None:
         """Refuse to go on with worlds that were never reset."""
-        if self.worlds.phase.max() == UNBORN:
+        if self.worlds.phase.max() == world_state.UNBORN:
             raise StateError("there is no episode yet; call reset(seed=...) first")
 
     def expect_live(self) -> None:
         """Refuse to step worlds that were never reset or whose episode is over."""
-        if self.worlds.phase.max() != RUNNING:
+        if self.worlds.phase.max() != world_state.RUNNING:
             self.expect_reset()
-            ended = int(np.argmax(self.worlds.phase == ENDED))
+            ended = int(np.argmax(self.worlds.phase == world_state.ENDED))
             raise StateError(f"the episode of world {ended} is over; call reset() before the next step")
 
     def snapshot(self, row: int) -> bytes:
         """Write a world completely as bytes."""
         self.expect_reset()
-        return pack_world(self.worlds, row, self.mark)
+        return world_state.pack_world(self.worlds, row, self.mark)
 
     def restore(self, snapshots: Sequence[bytes]) -> None:
         """Put worlds back from their bytes, one for each row; all are checked before any is changed."""
@@ -205,9 +194,9 @@ class WorldBatch:
             raise InputError(f"expected a list of {self.num_envs} snapshots, actually: {kind}")
         if len(snapshots) != self.num_envs:
             raise InputError(f"expected {self.num_envs} snapshots, actually: {len(snapshots)}")
-        rows = [unpack_world(snapshot, self.worlds, self.mark) for snapshot in snapshots]
+        rows = [world_state.unpack_world(snapshot, self.worlds, self.mark) for snapshot in snapshots]
         for values in rows:
-            check_world(values, self.compiled_task)
+            world_state.check_world(values, self.compiled_task)
         for row, values in enumerate(rows):
             arrays: tuple[NDArray[Any], ...] = self.worlds
             for array, value in zip(arrays, values, strict=True):

@@ -10,21 +10,8 @@ from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import ClassVar, Literal
 
-from blendctl.envs.glyphs import (
-    GREEN,
-    ORANGE,
-    PURPLE,
-    SKY,
-    SLATE,
-    VERMILION,
-    YELLOW,
-    Color,
-    Glyph,
-    Shape,
-    box,
-    disc,
-    shadow,
-)
+from blendctl.envs import glyphs
+from blendctl.envs.glyphs import Color, Glyph, Shape, box, disc, shadow
 from blendctl.errors import InputError
 
 MOTIONS = ("fixed", "sliding", "circling")  # in the order of the lidars
@@ -69,7 +56,7 @@ class Objects:
 
     motion: ClassVar[Literal["fixed", "sliding", "circling"]] = "fixed"
     costs: ClassVar[tuple[str, ...]] = ("contact",)  # of COST_TYPES
-    color: ClassVar[Color] = SLATE
+    color: ClassVar[Color] = glyphs.SLATE
     glyph: ClassVar[Glyph] = ()
     layer: ClassVar[int] = 3  # the painters draw low layers first; 0 and 1 lie on the floor, under the robot's path
     alpha: ClassVar[float] = 0.6  # opacity in camera pictures, of objects without geoms
@@ -141,7 +128,7 @@ class Goal(Objects):
     radius: float = 0.3  # m; reached within it
     half_height: float = 0.15  # m
     costs = ()
-    color = GREEN
+    color = glyphs.GREEN
     alpha = 0.4
     layer = 1
     glyph = (
@@ -176,7 +163,7 @@ class Hazards(Objects):
     radius: float = 0.2  # m
     height = 0.02  # m
     costs = ("inside",)
-    color = VERMILION
+    color = glyphs.VERMILION
     layer = 0
     glyph = (disc(1.0, alpha=0.28), disc(1.0, grow=-0.01, alpha=0.9, outline=0.02), disc(0.55, alpha=0.35))
 
@@ -209,7 +196,7 @@ class Buttons(Objects):
     name: str = "buttons"
     radius: float = 0.1  # m
     costs = ("wrong_button",)
-    color = ORANGE
+    color = glyphs.ORANGE
     layer = 2
     glyph = (
         shadow(1.05),
@@ -233,7 +220,7 @@ class Vases(Objects):
     density: float = 0.001
     motion = "sliding"
     costs = ("contact", "velocity")
-    color = SKY
+    color = glyphs.SKY
     layer = 3
     glyph = (
         shadow(1.15),
@@ -265,7 +252,7 @@ class PushBox(Objects):
     half: float = 0.2  # m, half the cube's edge; with the columns it reaches 1.5 times as far
     density: float = 0.001
     motion = "sliding"
-    color = YELLOW
+    color = glyphs.YELLOW
     layer = 4
     glyph = (
         box(1.5, 1.5, paint="shadow", shift=(0.02, -0.03), alpha=0.25, soft=0.12),
@@ -304,7 +291,7 @@ class Gremlins(Objects):
     density: float = 0.001
     travel: float = 0.35  # m, radius of the circle
     motion = "circling"
-    color = PURPLE
+    color = glyphs.PURPLE
     layer = 5
     glyph = (
         shadow(1.15, alpha=0.3, shift=(0.04, -0.06), soft=0.14),
