@@ -116,25 +116,12 @@ def _drawn_model(task: Task, width: int, height: int, colors: dict[str, Color]) 
     visual.headlight.specular = [0.0] * 3
     # the objects wait far out until a layout places them; shadows are drawn for where they will be
     spec.stat.center, spec.stat.extent = [0.0, 0.0, 0.2], 1.5 * task.extents
-    sky, floor = mujoco.mjtTexture.mjTEXTURE_SKYBOX, mujoco.mjtTexture.mjTEXTURE_2D
-    spec.add_texture(
-        name="sky",
-        type=sky,
-        builtin=mujoco.mjtBuiltin.mjBUILTIN_GRADIENT,
-        rgb1=[0.93, 0.95, 0.97],
-        rgb2=[0.75, 0.82, 0.88],
-        width=64,
-        height=384,
-    )
-    spec.add_texture(
-        name="floor",
-        type=floor,
-        builtin=mujoco.mjtBuiltin.mjBUILTIN_CHECKER,
-        rgb1=[0.90, 0.89, 0.87],
-        rgb2=[0.84, 0.83, 0.81],
-        width=256,
-        height=256,
-    )
+    texture, pattern = mujoco.mjtTexture, mujoco.mjtBuiltin
+    for name, kind, builtin, rgb1, rgb2, wide, high in (
+        ("sky", texture.mjTEXTURE_SKYBOX, pattern.mjBUILTIN_GRADIENT, [0.93, 0.95, 0.97], [0.75, 0.82, 0.88], 64, 384),
+        ("floor", texture.mjTEXTURE_2D, pattern.mjBUILTIN_CHECKER, [0.90, 0.89, 0.87], [0.84, 0.83, 0.81], 256, 256),
+    ):
+        spec.add_texture(name=name, type=kind, builtin=builtin, rgb1=rgb1, rgb2=rgb2, width=wide, height=high)
     material = spec.add_material(name="floor", texrepeat=[1.0, 1.0], texuniform=True)
     material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = "floor"
     spec.worldbody.add_light(
