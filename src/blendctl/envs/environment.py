@@ -9,7 +9,7 @@ import inspect
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import FunctionType
 from typing import Any
 
@@ -139,12 +139,7 @@ class EnvironmentSpec:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON data."""
-        return {
-            "name": self.name,
-            "arguments": dict(self.arguments),
-            "cost": self.cost,
-            "episode_steps": self.episode_steps,
-        }
+        return asdict(self)
 
 
 def expect_cost(env: gymnasium.Env[Any, Any]) -> None:
