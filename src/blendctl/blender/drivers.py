@@ -18,7 +18,7 @@ from numpy import ndarray
 from numpy.typing import NDArray
 
 from blendctl.blender.bench import Bench, BenchRules
-from blendctl.blender.finite_check import all_finite
+from blendctl.blender.finite_check import all_finite, is_positive
 from blendctl.controllers.base import Controller, Stateful
 from blendctl.controllers.network import NetworkController
 from blendctl.controllers.remote import RemoteController
@@ -289,13 +289,7 @@ def _deadlines(deadline: float | Mapping[str, float] | None, names: Sequence[str
     else:
         limits = [deadline] * len(names)
     for limit in limits:
-        if limit is None:
-            continue
-        if (
-            isinstance(limit, bool)
-            or not isinstance(limit, int | float | np.integer | np.floating)
-            or not 0 < limit < math.inf
-        ):
+        if limit is not None and not is_positive(limit):
             raise InputError(f"a deadline must be seconds > 0, actually: {limit!r}")
     return limits
 

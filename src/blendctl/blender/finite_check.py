@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
@@ -24,6 +25,12 @@ def finite_vector(values: NDArray[np.float64]) -> bool:
 
 # load it now, not within the first control step
 finite_vector(np.zeros(1))
+
+
+def is_positive(value: Any) -> bool:
+    """Return whether a value is a finite number above 0."""
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return number and bool(0 < value < math.inf)
 
 
 def all_finite(values: object) -> bool:

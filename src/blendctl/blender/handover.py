@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blendctl.arrays import FloatArray
+from blendctl.blender.finite_check import is_positive
 from blendctl.errors import InputError
 
 EXPECTED = 'None, "slew:LARGEST" (change per control step), "fade:STEPS", SlewLimit(...) or CrossFade(...)'
@@ -24,7 +24,7 @@ class SlewLimit:
 
     def __post_init__(self) -> None:
         declared = list(self.largest) if isinstance(self.largest, Sequence) else [self.largest]
-        if not declared or not all(_positive(value) for value in declared):
+        if not declared or not all(is_positive(value) for value in declared):
             raise InputError(f"a slew limit must be numbers > 0, one or one per entry, actually: {self.largest!r}")
         if isinstance(self.largest, Sequence):
             object.__setattr__(self, "largest", tuple(self.largest))
@@ -120,10 +120,6 @@ class HandoverFilter:
             self._start = None
             return action
         return np.asarray(last + np.minimum(np.maximum(change, -limits), limits))
-
-
-def _positive(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(0 < value < math.inf)
 
 
 def check_entries(handover: Handover | None, shape: Sequence[int] | None) -> None:

@@ -9,6 +9,7 @@ import gymnasium
 from gymnasium.spaces import Discrete, MultiBinary, MultiDiscrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 
+from blendctl.blender import arguments
 from blendctl.blender.batch import BatchRecord, BlenderBatch
 from blendctl.blender.core import Blender
 from blendctl.blender.counterfactual import CounterfactualEvaluator
@@ -61,8 +62,7 @@ def run(
     world with `peek`. Records then come up to some tens of steps late, in their order, those of an episode before the
     next one begins. A `BlenderBatch` runs in a vector environment: a record per step, `episodes` in every world.
     """
-    if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 1:
-        raise InputError(f"episodes must be a whole number >= 1, actually: {episodes!r}")
+    arguments.count("episodes", episodes)
     if not isinstance(blender, Blender | BlenderBatch):
         raise InputError(f"run drives a Blender or a BlenderBatch, actually: {blender!r}")
     if not isinstance(env, str | gymnasium.Env | VectorEnv):
