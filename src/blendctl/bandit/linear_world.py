@@ -38,11 +38,10 @@ class LinearWorld:
         objectives: int,
         arms: int,
         noise: float = 0.1,
-        theta_bound: float = 1.0,
     ) -> LinearWorld:
-        """Draw a world: coefficient vectors of length theta_bound in uniformly random directions."""
+        """Draw a world: coefficient vectors of length 1 in uniformly random directions."""
         theta = rng.normal(size=(objectives, features))
-        theta *= theta_bound / np.linalg.norm(theta, axis=1, keepdims=True)
+        theta *= 1.0 / np.linalg.norm(theta, axis=1, keepdims=True)
         return cls(theta, arms=arms, noise=noise)
 
     def features(self, rng: np.random.Generator, worlds: int) -> FloatArray:

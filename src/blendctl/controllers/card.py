@@ -24,7 +24,6 @@ def make_card(
     command: str,
     history: list[dict[str, Any]],
     evaluation: dict[str, Any] | None,
-    packages: tuple[str, ...] = ("numpy", "torch", "mujoco", "gymnasium"),
 ) -> dict[str, Any]:
     """Build the card of a training run. `history` has one row per update."""
     kept = [row for row in history if row["episode_return"] is not None]
@@ -46,7 +45,7 @@ def make_card(
         "seed": config["seed"],
         "steps": history[-1]["steps"] if history else 0,
         "training_seconds": round(seconds),
-        "versions": versions(*packages),
+        "versions": versions("numpy", "torch", "mujoco", "gymnasium"),
         "config": config,
         "learning_curve": curve,
         "evaluation": evaluation,

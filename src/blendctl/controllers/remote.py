@@ -24,8 +24,6 @@ class RemoteController:
     counts if it is shorter. The code of the controller stays on its host.
     """
 
-    waits = True  # for another process: a blender calls it in a thread
-
     def __init__(self, address: str, *, token: str = "", deadline: float = 0.1, connect_within: float = 5.0) -> None:
         if not 0 < deadline < np.inf:
             raise InputError(f"deadline must be seconds > 0, actually: {deadline!r}")

@@ -35,8 +35,8 @@ class Rollouts:
     controller, which makes the comparison less noisy; no draw is that of the real future.
     """
 
-    def __init__(self, context: RolloutContext, *, horizon: int, samples: int, gamma: float = 1.0) -> None:
-        self.context, self.horizon, self.gamma = context, horizon, gamma
+    def __init__(self, context: RolloutContext, *, horizon: int, samples: int) -> None:
+        self.context, self.horizon = context, horizon
         self.rng = np.random.default_rng(context.seed)
         self.shape = (context.arms, samples, context.worlds.num_envs)
         self.copies: CopiedEnvironment | None = None
@@ -71,14 +71,14 @@ class Rollouts:
             ]
             return np.asarray(np.clip(np.concatenate(actions), -1.0, 1.0), np.float64)
 
-        reward, cost = self.futures.peek([everyone], horizon=self.horizon, gamma=self.gamma)[:2]  # (1, rows)
+        reward, cost = self.futures.peek([everyone], horizon=self.horizon)[:2]  # (1, rows)
         return np.stack([values.reshape(self.shape).mean(axis=1).T for values in (reward, cost)], axis=-1)
 
     def _roll_copies(self, copies: CopiedEnvironment, frame: StepInput) -> FloatArray:
         arms, samples, n = self.shape
         seeds = np.tile(self.rng.integers(2**32, size=samples * n), arms)
         branches = copies.open(frame.observations, np.tile(np.arange(n), arms * samples), seeds, frame.episode_step)
-        plan = RolloutPlan(1, self.horizon, self.gamma, "same", stochastic=True)
+        plan = RolloutPlan(1, self.horizon, 1.0, "same", stochastic=True)
         noise = int(self.rng.integers(2**31))
         futures = roll_out(branches, self.drivers.open({}, len(seeds)), plan, samples=samples, seed=noise)
         assert futures is not None  # there is no deadline
