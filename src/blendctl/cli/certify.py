@@ -91,9 +91,7 @@ def certify(
     cost_ceiling: float | None,
     return_range: tuple[float, float] | None,
     out: Path | None,
-    engine: str,
-    workers: int | None,
-    address: str | None,
+    engine: dict[str, Any],
     json_file: Path | None,
     **options: Any,
 ) -> None:
@@ -107,10 +105,8 @@ def certify(
     from blendctl.certificates import Claim
     from blendctl.directory_lock import DirectoryLock
     from blendctl.experiments.certification import certify_dial, certify_driver
-    from blendctl.experiments.engines import make_engine
     from blendctl.reports.certificate_page import certificate_html, verdict_words
 
-    make_engine(engine, workers=workers, address=address)  # raise for wrong options before anything runs
     plan = _plan(driver, **options)
     claim = Claim(
         budget=budget,
@@ -138,7 +134,7 @@ def certify(
             try:
                 return certify_driver(
                     one, claim, sequential=sequential, settings=max(len(prefers), 1), store=store, progress=progress,
-                    engine=engine, workers=workers, address=address,
+                    **engine,
                 )  # fmt: skip
             except KeyboardInterrupt:
                 say_how_to_resume(store.directory, typed_command())

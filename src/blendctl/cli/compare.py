@@ -86,9 +86,7 @@ def compare(
     assignments: tuple[str, ...],
     blend: Path | None,
     out: Path,
-    engine: str,
-    workers: int | None,
-    address: str | None,
+    engine: dict[str, Any],
     json_file: Path | None,
     **options: Any,
 ) -> None:
@@ -100,13 +98,11 @@ def compare(
     the return of the performant one at the cost of the safe one.
     """
     from blendctl.experiments.compare import Comparison
-    from blendctl.experiments.engines import make_engine
     from blendctl.experiments.standings import mark_shown, standings
     from blendctl.experiments.store import Store
     from blendctl.switches.methods import METHODS, find_method
 
     # Raise for wrong names before anything is written.
-    make_engine(engine, workers=workers, address=address)
     for name in methods:
         find_method(name)
     place, names = _place_and_controllers(environment, controllers, blend)
@@ -124,7 +120,7 @@ def compare(
     click.get_current_context().call_on_close(store.close)
     warn_changed_versions(store)
     started = time.perf_counter()
-    done, failure = _run(plan, store, engine=engine, workers=workers, address=address)
+    done, failure = _run(plan, store, engine)
     store.note(seconds=round(time.perf_counter() - started, 1))
     if isinstance(failure, KeyboardInterrupt):
         say_how_to_resume(out, command)
@@ -231,7 +227,7 @@ def _parse_values(assignments: tuple[str, ...]) -> dict[str, dict[str, str]]:
 
 
 def _run(
-    plan: Comparison, store: Store, **engine_settings: Any
+    plan: Comparison, store: Store, engine: dict[str, Any]
 ) -> tuple[list[FinishedUnit], BlendctlError | KeyboardInterrupt | None]:
     """Run the missing units with a progress bar; return the finished ones and the error that stopped the rest."""
     from blendctl.experiments.engines import UnitsFailed, run_units
@@ -241,7 +237,7 @@ def _run(
     with unit_progress({entry.unit.key: entry.method for entry in units}) as progress:
         try:
             with closing(
-                run_units([entry.unit for entry in units], store=store, progress=progress, **engine_settings)
+                run_units([entry.unit for entry in units], store=store, progress=progress, **engine)
             ) as stream:
                 for finished in stream:
                     done.append(finished)  # noqa: PERF402  # units that finish before an error are kept

@@ -74,19 +74,15 @@ def reproduce(
     worlds: tuple[str, ...],
     controllers: tuple[str, ...],
     out: Path,
-    engine: str,
-    workers: int | None,
-    address: str | None,
+    engine: dict[str, Any],
     json_file: Path | None,
     **options: Any,
 ) -> None:
     """Run the paper's experiment: performant, safe and blended controller on the same episodes, figure and verdict."""
-    from blendctl.experiments.engines import UnitsFailed, make_engine
+    from blendctl.experiments.engines import UnitsFailed
     from blendctl.experiments.reproduce import Reproduction
     from blendctl.experiments.store import Store
 
-    # Raise for a wrong engine before anything is written.
-    make_engine(engine, workers=workers, address=address)
     settings = _settings(worlds, controllers, options)
     command = typed_command()
     store = Store(out, "reproduce", identity=settings.identity(), parts=settings.parts(), command=command)
@@ -96,7 +92,7 @@ def reproduce(
     reproduction = Reproduction(settings, store)
     failure: BlendctlError | None = None
     try:
-        _run(reproduction, engine=engine, workers=workers, address=address)
+        _run(reproduction, engine)
     except KeyboardInterrupt:
         _write_results(reproduction, started)
         say_how_to_resume(out, command)
@@ -141,10 +137,10 @@ def _settings(worlds: tuple[str, ...], controllers: tuple[str, ...], options: di
     )
 
 
-def _run(reproduction: Reproduction, **engine_settings: Any) -> None:
+def _run(reproduction: Reproduction, engine: dict[str, Any]) -> None:
     """Run the missing units with a progress bar that shows the newest data point."""
     labels = {key: _label(places[0]) for key, places in reproduction.places.items()}
-    with unit_progress(labels) as progress, closing(reproduction.run(progress=progress, **engine_settings)) as updates:
+    with unit_progress(labels) as progress, closing(reproduction.run(progress=progress, **engine)) as updates:
         for update in updates:  # closing the generator stops the workers, also after Ctrl-C
             progress.describe(f"{_label(update.places[0])}: {update.return_mean:.1f} / {update.cost_mean:.1f}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -87,12 +88,21 @@ def json_option(content: str) -> Decorator:
     )
 
 
-def engine_options(command: Command) -> Command:
-    """Add `--engine`, `--workers` and `--address`."""
+def engine_options(function: Command) -> Command:
+    """Add `--engine`, `--workers` and `--address`; the command receives them as `engine`, arguments of `run_units`."""
+
+    @functools.wraps(function)
+    def command(*args: Any, engine: str, workers: int | None, address: str | None, **options: Any) -> Any:
+        from blendctl.experiments.engines import make_engine
+
+        make_engine(engine, workers=workers, address=address)  # raise for a wrong engine before anything is written
+        return function(*args, engine={"engine": engine, "workers": workers, "address": address}, **options)
+
+    made: Command = command
     for option in (
         click.option("--address", help="Ray cluster address.  [a new Ray on this machine, loopback only]"),
         number_option("--workers", "Number of workers.  [one per core]"),
         click.option("--engine", default="processes", help="Where units run: processes, ray or inline."),
     ):
-        command = option(command)
-    return command
+        made = option(made)
+    return made

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
-from blendctl.experiments.engines import ProgressEvent, run_units
+from blendctl.experiments.engines import run_units
 from blendctl.experiments.protocol import PAPER_MILLISECONDS, Settings, UnitLocation, plan
 from blendctl.experiments.store import Store
 from blendctl.experiments.tables import Tables, as_parquet
@@ -42,18 +42,9 @@ class Reproduction:
         """The number of units."""
         return len({unit.key for unit in self.units})
 
-    def run(
-        self,
-        *,
-        engine: str = "processes",
-        workers: int | None = None,
-        address: str | None = None,
-        progress: Callable[[ProgressEvent], None] | None = None,
-    ) -> Generator[Update, None, None]:
-        """Run the units that are not done; the tables on disk follow within seconds."""
-        running = run_units(
-            self.units, store=self.store, engine=engine, workers=workers, address=address, progress=progress
-        )
+    def run(self, **engine_settings: Any) -> Generator[Update, None, None]:
+        """Run the units that are not done; the tables on disk follow in seconds. engine_settings: of `run_units`."""
+        running = run_units(self.units, store=self.store, **engine_settings)
         try:
             for finished in running:
                 places, result = self.places[finished.unit.key], finished.result
