@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -258,19 +258,8 @@ def _label(declared: Any, controller: Controller) -> str:
 
 
 def _row(name: str, summary: Mapping[str, Any]) -> MethodRow:
-    intervals = {
-        key: None if summary[key] is None else (summary[key][0], summary[key][1])
-        for key in ("return_ci95", "cost_ci95", "corner_score_ci95")
-    }
-    return MethodRow(
-        method=name,
-        return_mean=summary["return_mean"],
-        cost_mean=summary["cost_mean"],
-        corner_score=summary["corner_score"],
-        share=summary["share_mean"],
-        switches=summary["switches_mean"],
-        switches_per_second=summary["switches_per_second"],
-        jerk=summary["jerk_mean"],
-        parameters=tuple(summary["parameters"]),
-        **intervals,
-    )
+    keys = {one.name: one.name for one in fields(MethodRow)[1:]}
+    keys |= {name: f"{name}_mean" for name in ("share", "switches", "jerk")}
+    values: dict[str, Any] = {field_name: summary[key] for field_name, key in keys.items()}
+    values |= {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
+    return MethodRow(name, **values)
