@@ -51,6 +51,13 @@ class Stages(NamedTuple):
     psi: FloatArray  # (n, arms, 2)
 
 
+def empty_stages(n: int, arms: int, *, objectives: int = 2, features: int = 2) -> Stages:
+    """Make room for n stages."""
+    reward, cost, bound = np.zeros((3, n))
+    truth, psi = np.zeros((n, arms, objectives)), np.zeros((n, arms, features))
+    return Stages(reward, cost, np.zeros(n, np.intp), np.zeros(n, np.bool_), bound, truth, psi)
+
+
 class CompiledArm(NamedTuple):
     """The arrays of a network controller."""
 
@@ -148,15 +155,7 @@ class CompiledLoop:
         rngs: list[Any] = self.blender.drivers.rngs
         before = [rng.bit_generator.state for rng in rngs]
         noise = np.stack([rng.standard_normal((n, batch.act_size)) for rng in rngs], axis=1)
-        stages = Stages(
-            reward=np.empty(n),
-            cost=np.empty(n),
-            arm=np.empty(n, np.intp),
-            switched=np.empty(n, np.bool_),
-            bound=np.empty(n),
-            truth=np.empty((n, arms, 2)),
-            psi=np.empty((n, arms, 2)),
-        )
+        stages = empty_stages(n, arms)
         kept, asked = self.peeks.filling
         count = batch.pool.run(
             lambda thread_slot: drive(

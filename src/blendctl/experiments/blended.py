@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from blendctl.bandit import BlendingBandit
 from blendctl.blender import Blender, Record, Recorder, run
-from blendctl.blender.compiled_loop import CompiledLoop, Stages, supports
+from blendctl.blender.compiled_loop import CompiledLoop, Stages, empty_stages, supports
 from blendctl.controllers import open_controller
 from blendctl.envs import SingleWorld
 from blendctl.episodes import score
@@ -109,15 +109,7 @@ class EpisodeAggregator:
         self._rows: list[dict[str, float]] = []  # finished episodes
         self._episode: dict[str, float] = {}  # sums of the running episode
         self._pending = 0  # stages in the buffer
-        self._buffer = Stages(
-            reward=np.zeros(CHUNK),
-            cost=np.zeros(CHUNK),
-            arm=np.zeros(CHUNK, np.intp),
-            switched=np.zeros(CHUNK, np.bool_),
-            bound=np.zeros(CHUNK),
-            truth=np.zeros((CHUNK, arms, m)),
-            psi=np.zeros((CHUNK, arms, bandit.n_features)),
-        )
+        self._buffer = empty_stages(CHUNK, arms, objectives=m, features=bandit.n_features)
 
     def add(self, record: Record) -> None:
         """Add one stage; this takes microseconds."""
