@@ -10,6 +10,7 @@ import numpy as np
 
 from blendctl.arrays import FloatArray
 from blendctl.controllers.base import Controller, Critic, Predictor
+from blendctl.controllers.lookahead_network import controller_label
 from blendctl.errors import InputError
 from blendctl.features.base import BoundFeature, Scaled, UnitLength
 
@@ -36,14 +37,14 @@ class Predictions:
         for index, controller in enumerate(controllers):
             if not can_predict(controller):
                 raise InputError(
-                    f"controller {index} ({_name(controller)}) has no context networks; train them with "
+                    f"controller {index} ({controller_label(controller)}) has no context networks; train them with "
                     f'"blendctl train-context", or use features="online"'
                 )
             trained = getattr(controller, "horizons", (1,))
             missing = [h for h in self.horizons if h not in trained]
             if missing:
                 raise InputError(
-                    f"controller {index} ({_name(controller)}) was not trained for the horizons {missing}; "
+                    f"controller {index} ({controller_label(controller)}) was not trained for the horizons {missing}; "
                     f"allowed: {', '.join(map(str, trained))}"
                 )
             predictors.append(controller)
@@ -110,7 +111,7 @@ class Critics:
         for index, controller in enumerate(controllers):
             if not isinstance(controller, Critic):
                 raise InputError(
-                    f"controller {index} ({_name(controller)}) has no critics (value, cost_value); "
+                    f"controller {index} ({controller_label(controller)}) has no critics (value, cost_value); "
                     f'use features="predictions" or features="online"'
                 )
         raw = _Raw(list(controllers))
@@ -131,7 +132,3 @@ class _Raw(BoundFeature):
     def __call__(self, observation: Any, action: Any, arm: int) -> FloatArray:
         critic = self.controllers[arm]
         return np.stack([critic.value(observation), -np.asarray(critic.cost_value(observation))], axis=-1)
-
-
-def _name(controller: object) -> str:
-    return str(getattr(controller, "name", type(controller).__name__))
