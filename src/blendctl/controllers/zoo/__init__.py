@@ -17,22 +17,6 @@ from blendctl.controllers.lookahead_network import LookAheadNetwork, controller_
 from blendctl.controllers.network import NetworkController
 from blendctl.errors import InputError, did_you_mean
 
-__all__ = [
-    "PAIRS",
-    "load",
-    "find_controller_file",
-    "find_lookahead",
-    "lookahead_path",
-    "zoo_names",
-    "lookahead_names",
-    "zoo_card",
-    "in_zoo",
-    "add_to_zoo",
-    "check_new",
-    "write_card",
-    "ZOO",
-]
-
 # The pairs of the paper, by world: the performant controller, then the safe one.
 PAIRS = {
     "PointGoal1": ("PointGoal1/ppo", "PointGoal1/ppo-lagrangian"),
