@@ -12,19 +12,6 @@ from blendctl.features import BoundFeature
 from blendctl.file_reading import reading
 
 
-def save_blend(
-    path: str | Path,
-    *,
-    bandit: BlendingBandit,
-    feature: BoundFeature,
-    names: Sequence[str],
-    objectives: Sequence[str],
-) -> None:
-    """Write all that a blend has learned to a file."""
-    about = {"names": list(names), "objectives": list(objectives)}
-    bandit.save(path, beside=feature.state(), about=about)
-
-
 def load_blend(
     source: BlendingBandit | str | Path,
     *,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast
 from numpy.typing import ArrayLike
 
 from blendctl.blender.blend_dir import Driver, read_blend_dir
-from blendctl.blender.blend_file import save_blend
 
 if TYPE_CHECKING:
     from blendctl.bandit import BlendingBandit
@@ -35,8 +34,8 @@ class BlendFiles:
     def save(self, path: str | Path) -> None:
         """Write what it has learned, its features included; `Blender(..., bandit=path)` continues from there."""
         with self._lock:
-            goals = self.objectives.names
-            save_blend(path, bandit=self.bandit, feature=self.feature, names=self.names, objectives=goals)
+            about = {"names": self.names, "objectives": self.objectives.names}
+            self.bandit.save(path, beside=self.feature.state(), about=about)
 
     @classmethod
     def load(cls, directory: str | Path, *, controllers: Sequence[str | Driver] | None = None, **changes: Any) -> Self:
