@@ -66,15 +66,7 @@ class CompiledArm(NamedTuple):
     std: NDArray[np.float32]
     inputs: int  # of the actor
     sight: tuple[Any, ...]  # the actor's encoding
-    gains: FloatArray  # of the context network
-    context: NDArray[np.float32]
-    context_sizes: NDArray[np.int64]
-    scale: NDArray[np.float32]
-    shift: NDArray[np.float32]
-    low: NDArray[np.float32]
-    high: NDArray[np.float32]
-    context_inputs: int
-    context_sight: tuple[Any, ...]
+    context: tuple[Any, ...]  # the context network
     column: int  # of the next step's reward among the predictions
 
 
@@ -196,15 +188,7 @@ def _compiled_arm(controller: NetworkController) -> CompiledArm:
         std=controller.std,
         inputs=controller.encoding.size,
         sight=controller.encoding.plan,
-        gains=context.gains,
-        context=context.network.flat,
-        context_sizes=context.network.sizes,
-        scale=context.scale,
-        shift=context.shift,
-        low=context.low,
-        high=context.high,
-        context_inputs=context.encoding.size,
-        context_sight=context.encoding.plan,
+        context=context.plan,
         column=2 * context.horizons.index(1),
     )
 
@@ -276,10 +260,7 @@ def propose(
         if not math.isfinite(drawn):
             return False
         action[i] = min(max(drawn, -1.0), 1.0)
-    predicted = predict_row(
-        observations, action, driver.gains, driver.context, driver.context_sizes, driver.scale, driver.shift,
-        driver.low, driver.high, driver.context_inputs, *driver.context_sight,
-    )  # fmt: skip
+    predicted = predict_row(observations, action, *driver.context)
     psi[0], psi[1] = predicted[driver.column], -predicted[driver.column + 1]
     return math.isfinite(psi[0]) and math.isfinite(psi[1])
 

@@ -41,8 +41,8 @@ class ContextNetwork:
     limits: Array | None = None  # (2 * horizons, 2) lowest and highest prediction; None: unlimited
     low: Array = field(init=False, repr=False)  # (2 * horizons,)
     high: Array = field(init=False, repr=False)  # (2 * horizons,)
-    gains: NDArray[np.float64] = field(init=False, repr=False)  # action_gains as an array
     action_size: int = field(init=False, repr=False)  # entries of an action
+    plan: tuple[Any, ...] = field(init=False, repr=False, compare=False)  # arguments of the kernel `predict_row`
 
     def __post_init__(self) -> None:
         for gain in self.action_gains:
@@ -70,10 +70,12 @@ class ContextNetwork:
                 f"the context network has limits {limits.shape} {limits.tolist()}; expected a row [lowest, highest] "
                 f"for each of {outputs} outputs"
             )
-        object.__setattr__(self, "low", np.ascontiguousarray(limits[:, 0]))
-        object.__setattr__(self, "high", np.ascontiguousarray(limits[:, 1]))
-        object.__setattr__(self, "gains", np.array(self.action_gains, np.float64))
-        object.__setattr__(self, "action_size", action_inputs // len(self.action_gains))
+        low, high = (np.ascontiguousarray(column) for column in limits.T)
+        gains, network = np.array(self.action_gains, np.float64), self.network
+        plan = (gains, network.flat, network.sizes, self.scale, self.shift, low, high, self.encoding.size)
+        made = {"low": low, "high": high, "plan": (*plan, *self.encoding.plan)}
+        for name, value in (made | {"action_size": action_inputs // len(self.action_gains)}).items():
+            object.__setattr__(self, name, value)
 
     def select(self, horizons: tuple[int, ...]) -> ContextNetwork:
         """Return a network with the outputs of some of the horizons."""
@@ -103,24 +105,11 @@ class ContextNetwork:
 
     def row(self, observation: NDArray[np.float64], action: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return (2 * horizons,) for one observation and action, in one compiled call."""
-        encoding = self.encoding
-        if observation.shape != (encoding.observation_size,):
-            encoding(observation)  # raises the error
+        if observation.shape != (self.encoding.observation_size,):
+            self.encoding(observation)  # raises the error
         if action.shape != (self.action_size,):
             raise InputError(f"action has shape {action.shape}; expected ({self.action_size},)")
-        return predict_row(
-            np.ascontiguousarray(observation).reshape(1, -1),
-            np.ascontiguousarray(action),
-            self.gains,
-            self.network.flat,
-            self.network.sizes,
-            self.scale,
-            self.shift,
-            self.low,
-            self.high,
-            encoding.size,
-            *encoding.plan,
-        )
+        return predict_row(np.ascontiguousarray(observation).reshape(1, -1), np.ascontiguousarray(action), *self.plan)
 
 
 @dataclass(frozen=True)
