@@ -54,7 +54,7 @@ def test_a_triangle_covers_its_area_whichever_way_it_runs(turn):
     points = [(math.cos(turn + n * 2 * math.pi / 3), math.sin(turn + n * 2 * math.pi / 3)) for n in range(3)]
     exact = 3 * math.sqrt(3) / 4
     for order in (points, points[::-1]):
-        assert area(lambda d: d.triangle(tuple(order), WHITE)) == pytest.approx(exact, rel=0.03)  # noqa: B023
+        assert area(lambda d: d.triangle(tuple(order), color=WHITE)) == pytest.approx(exact, rel=0.03)  # noqa: B023
 
 
 def test_an_outline_leaves_the_middle_free():

@@ -7,7 +7,8 @@ pixel outside is nothing. A wider `soft` makes shadows and glows of the same sha
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+from collections.abc import Sequence
+from typing import Required, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +24,17 @@ DISC, SEGMENT, BOX, TRIANGLE = range(4)
 # A row of the table of shapes: kind, six of geometry, radius, outline, soft, red, green, blue, alpha.
 
 
-class Drawing:
-    """Shapes in the order in which they cover one another, in metres; y points up.
+class Paint(TypedDict, total=False):
+    """How a shape is painted; an edge is never sharper than a pixel."""
 
-    `alpha` is opacity, `outline` the width of a line along the edge instead of a filled shape, and `soft` the
-    width over which the edge fades out; both are in metres, and an edge is never sharper than a pixel.
-    """
+    color: Required[Color]
+    alpha: float  # opacity
+    outline: float  # m, width of a line along the edge instead of a filled shape
+    soft: float  # m, width over which the edge fades out
+
+
+class Drawing:
+    """Shapes in the order in which they cover one another, in metres; y points up."""
 
     def __init__(self, *, center: Point2, scale: float, width: int, height: int) -> None:
         self.scale = scale  # pixels per metre
@@ -36,51 +42,28 @@ class Drawing:
         self._top = 0.5 * height + center[1] * scale
         self._rows: list[tuple[float, ...]] = []
 
-    def disc(
-        self, at: Point2, radius: float, *, color: Color, alpha: float = 1.0, outline: float = 0.0, soft: float = 0.0
-    ) -> None:
+    def disc(self, at: Point2, radius: float, **paint: Unpack[Paint]) -> None:
         """Add a disc or, with an outline, a ring."""
         x, y = self._pixel(at)
-        self._add(DISC, (x, y, 0.0, 0.0, 0.0, 0.0), radius, color, alpha, outline, soft)
+        self._add(DISC, (x, y, 0.0, 0.0, 0.0, 0.0), radius, **paint)
 
-    def line(
-        self, start: Point2, end: Point2, *, width: float, color: Color, alpha: float = 1.0, soft: float = 0.0
-    ) -> None:
+    def line(self, start: Point2, end: Point2, *, width: float, **paint: Unpack[Paint]) -> None:
         """Add a line with round ends."""
         points = (*self._pixel(start), *self._pixel(end), 0.0, 0.0)
-        self._add(SEGMENT, points, 0.5 * width, color, alpha, 0.0, soft)
+        self._add(SEGMENT, points, 0.5 * width, **paint)
 
-    def box(
-        self,
-        at: Point2,
-        half: Point2,
-        *,
-        color: Color,
-        turn: float = 0.0,
-        corner: float = 0.0,
-        alpha: float = 1.0,
-        outline: float = 0.0,
-        soft: float = 0.0,
-    ) -> None:
+    def box(self, at: Point2, half: Point2, *, turn: float = 0.0, corner: float = 0.0, **paint: Unpack[Paint]) -> None:
         """Add a box of half-extents `half`, turned by `turn` (rad), its corners rounded by `corner`."""
         x, y = self._pixel(at)
         size = (half[0] * self.scale, half[1] * self.scale)
         # y points down in the picture, so a turn to the left is one to the right
         geometry = (x, y, *size, math.cos(turn), -math.sin(turn))
-        self._add(BOX, geometry, corner, color, alpha, outline, soft)
+        self._add(BOX, geometry, corner, **paint)
 
-    def triangle(
-        self,
-        points: tuple[Point2, Point2, Point2],
-        color: Color,
-        *,
-        corner: float = 0.0,
-        alpha: float = 1.0,
-        soft: float = 0.0,
-    ) -> None:
+    def triangle(self, points: Sequence[Point2], *, corner: float = 0.0, **paint: Unpack[Paint]) -> None:
         """Add a triangle; `corner` grows it by a rounded rim."""
         (x0, y0), (x1, y1), (x2, y2) = (self._pixel(point) for point in points)
-        self._add(TRIANGLE, (x0, y0, x1, y1, x2, y2), corner, color, alpha, 0.0, soft)
+        self._add(TRIANGLE, (x0, y0, x1, y1, x2, y2), corner, **paint)
 
     def paint(self, canvas: Canvas) -> None:
         """Paint the shapes over what is there."""
@@ -90,20 +73,10 @@ class Drawing:
     def _pixel(self, at: Point2) -> Point2:
         return self._left + at[0] * self.scale, self._top - at[1] * self.scale
 
-    def _add(
-        self,
-        kind: int,
-        geometry: tuple[float, float, float, float, float, float],
-        radius: float,
-        color: Color,
-        alpha: float,
-        outline: float,
-        soft: float,
-    ) -> None:
-        s = self.scale
-        self._rows.append(
-            (kind, *geometry, radius * s, outline * s, max(1.0, soft * s), *color, min(max(alpha, 0.0), 1.0))
-        )
+    def _add(self, kind: int, geometry: tuple[float, ...], radius: float, **paint: Unpack[Paint]) -> None:
+        s, alpha = self.scale, min(max(paint.get("alpha", 1.0), 0.0), 1.0)
+        edge = paint.get("outline", 0.0) * s, max(1.0, paint.get("soft", 0.0) * s)
+        self._rows.append((kind, *geometry, radius * s, *edge, *paint["color"], alpha))
 
 
 def develop(canvas: Canvas) -> Picture:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from blendctl.envs.drawing import Canvas, Drawing, Picture, develop
+from blendctl.envs.drawing import Canvas, Drawing, Paint, Picture, develop
 from blendctl.envs.glyphs import INK, WHITE, Color, Glyph, Point2, mix
 from blendctl.envs.objects import Goal
 from blendctl.envs.palette import kind_colors
@@ -66,7 +66,7 @@ class TopDown:
             at = (center[0] + away[0] / excess, center[1] + away[1] / excess)
             turn = math.atan2(away[1], away[0])
             tip, left, right = (_place(at, turn, *p) for p in ((0.1, 0.0), (-0.06, 0.08), (-0.06, -0.08)))
-            drawing.triangle((tip, left, right), self.colors[goal.kind.name], corner=0.015)
+            drawing.triangle((tip, left, right), color=self.colors[goal.kind.name], corner=0.015)
 
     def _blank(self, center: Point2, scale: float) -> Drawing:
         return Drawing(center=center, scale=scale, width=self._size[0], height=self._size[1])
@@ -124,15 +124,17 @@ def _draw_glyph(drawing: Drawing, glyph: Glyph, color: Color, *, at: Point2, tur
         origin = (at[0] + shape.shift[0], at[1] + shape.shift[1])
         points = [_place(origin, turn, unit * x, unit * y) for x, y in shape.points]
         half = (unit * shape.half[0] + shape.grow, unit * shape.half[1] + shape.grow)
-        fill, corner, outline = {"alpha": shape.alpha, "soft": shape.soft}, shape.corner, shape.outline
-        if shape.form == "disc":
-            drawing.disc(points[0], half[0], color=paint, outline=outline, **fill)
-        elif shape.form == "box":
-            drawing.box(points[0], half, color=paint, turn=turn, corner=corner, outline=outline, **fill)
-        elif shape.form == "line":
-            drawing.line(points[0], points[1], width=outline, color=paint, **fill)
+        fill: Paint = {"color": paint, "alpha": shape.alpha, "soft": shape.soft}
+        if shape.form == "line":
+            drawing.line(points[0], points[1], width=shape.outline, **fill)
+        elif shape.form == "triangle":
+            drawing.triangle(points, corner=shape.corner, **fill)
         else:
-            drawing.triangle((points[0], points[1], points[2]), paint, corner=corner, **fill)
+            fill["outline"] = shape.outline
+            if shape.form == "disc":
+                drawing.disc(points[0], half[0], **fill)
+            else:
+                drawing.box(points[0], half, turn=turn, corner=shape.corner, **fill)
 
 
 def _draw_lidars(drawing: Drawing, scene: Scene, colors: dict[str, Color]) -> None:
