@@ -17,15 +17,17 @@ from numpy.typing import NDArray
 from blendctl.compiled import compiled
 from blendctl.envs.batch import WorldBatch
 from blendctl.envs.compiled_task import BUTTON, PUSH, SUBSTEPS, FloatArray
-from blendctl.envs.lidar import LIDAR_RANGE
+from blendctl.envs.lidar import LIDAR_RANGE, see
 from blendctl.envs.objects import Buttons, Objects, PushBox
 from blendctl.envs.physics import HOVER
 from blendctl.envs.reward_cost import BUTTON_REST
+from blendctl.envs.scene_memory import LAG, SceneMemory, heading_of
 from blendctl.envs.tasks import LIDAR_BINS, Task
 from blendctl.envs.world_state import RUNNING, WorldState, empty_worlds
 from blendctl.errors import InputError
 
 _BIN = 2.0 * math.pi / LIDAR_BINS
+_UPRIGHT = np.eye(3).ravel()
 _SAME = 1e-6  # brightness that makes no difference
 _SCENES = 64  # tried per lidar
 _DRAWS = 30  # places tried for a hidden object
@@ -35,23 +37,32 @@ _WHEEL = 0.05  # m, radius of the car's wheels
 _WHEEL_SIDE = (-0.13, 0.13)  # m, where they touch the floor, left and right
 
 
-def decode_lidar(bins: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
-    """Return the places (k, 2), k <= count, of objects in the robot's frame that light bins (16,).
+def decode_lidar(
+    bins: FloatArray, count: int, rng: np.random.Generator, *, known: FloatArray | None = None
+) -> FloatArray:
+    """Return the places (k, 2), k <= count, of objects in the robot's frame that light bins (16,), the known first.
 
     Several scenes may light the same bins. Of those that are tried the one with the fewest objects is returned: that an
     object's leak is taken for another object is far less likely than that one object hides behind another.
     """
-    places, seen = _best_scene(np.ascontiguousarray(bins), rng.random((_SCENES, count)) < 0.5)
-    return places[:seen]
+    lit = np.zeros(LIDAR_BINS)
+    known = np.zeros((0, 2)) if known is None else known
+    for x, y in known:
+        see(lit, np.zeros(3), _UPRIGHT, x, y)
+    places, seen = _best_scene(np.ascontiguousarray(bins), lit, rng.random((_SCENES, count - len(known))) < 0.5)
+    return np.concatenate([known, places[:seen]])
 
 
 @compiled
-def _best_scene(bins: FloatArray, coins: NDArray[np.bool_]) -> tuple[FloatArray, int]:
-    """Decode once per row of coins (scenes, count); return the places (count, 2) of the best scene, and how many."""
+def _best_scene(bins: FloatArray, lit: FloatArray, coins: NDArray[np.bool_]) -> tuple[FloatArray, int]:
+    """Decode once per row of coins (scenes, count); return the places (count, 2) of the best scene, and how many.
+
+    Known objects have lit the bins (16,) so far.
+    """
     scenes, count = coins.shape
     best, least, fewest = np.zeros((count, 2)), np.inf, count + 1
     for scene in range(scenes):
-        places, explained = np.zeros((count, 2)), np.zeros(LIDAR_BINS)
+        places, explained = np.zeros((count, 2)), lit.copy()
         seen = _decode_once(bins, coins[scene], places, explained)
         error = np.abs(bins - explained).max()
         if error < least - _SAME or (error < least + _SAME and seen < fewest):
@@ -104,20 +115,31 @@ def check_rebuildable(task: Task) -> None:
 
 
 def rebuild_worlds(
-    batch: WorldBatch, observations: FloatArray, steps: NDArray[np.int64], rngs: Sequence[np.random.Generator]
+    batch: WorldBatch,
+    observations: FloatArray,
+    steps: NDArray[np.int64],
+    rngs: Sequence[np.random.Generator],
+    *,
+    memories: Sequence[SceneMemory] | None = None,
 ) -> WorldState:
-    """Return worlds of the batch's task for observations (n, obs) after steps (n,) of their episodes."""
+    """Return worlds of the batch's task for observations (n, obs) after steps (n,) of their episodes.
+
+    memories: what is remembered of their episodes, with these observations.
+    """
     worlds = empty_worlds(batch.compiled_task, batch.model, len(observations))
     for row, rng in enumerate(rngs):
-        _Rebuilt(batch, worlds, row, rng).fill(observations[row], int(steps[row]))
+        memory = None if memories is None else memories[row]
+        _Rebuilt(batch, worlds, row, rng, memory).fill(observations[row], int(steps[row]))
     return worlds
 
 
 class _Rebuilt:
     """One world that is being rebuilt."""
 
-    def __init__(self, batch: WorldBatch, worlds: WorldState, row: int, rng: np.random.Generator) -> None:
-        self.task, self.plan, self.rng = batch.task, batch.compiled_task, rng
+    def __init__(
+        self, batch: WorldBatch, worlds: WorldState, row: int, rng: np.random.Generator, memory: SceneMemory | None
+    ) -> None:
+        self.task, self.plan, self.rng, self.memory = batch.task, batch.compiled_task, rng, memory
         self.world = WorldState._make(array[row : row + 1] for array in worlds)  # views of one row
         self.robot = np.zeros(2)  # m, in the arena
         self.turn = np.eye(2)  # from the robot's frame to the arena's
@@ -127,12 +149,9 @@ class _Rebuilt:
         world, plan, starts = self.world, self.plan, self.task.lidar_starts
         world.obs[0], world.phase[0], world.steps[0] = observation, RUNNING, steps
         world.time[0] = steps * SUBSTEPS * plan.timestep
-        heading = math.atan2(-observation[9], -observation[10])  # the magnetometer points along the arena's -y
-        self.turn = np.array([[math.cos(heading), -math.sin(heading)], [math.sin(heading), math.cos(heading)]])
+        self.turn, heading = heading_of(observation)
         rings = {kind.name: observation[starts[kind.name] :][:LIDAR_BINS] for kind in self.task.objects}
-        offsets = {
-            kind.name: decode_lidar(rings[kind.name], kind.count, self.rng) @ self.turn.T for kind in self.task.objects
-        }
+        offsets = {kind.name: self._seen(kind, rings[kind.name]) for kind in self.task.objects}
         self._place_robot(offsets)
         self._set_robot(observation, heading)
         item = 1
@@ -144,8 +163,13 @@ class _Rebuilt:
             item += kind.count
         self._set_goal()
 
+    def _seen(self, kind: Objects, ring: FloatArray) -> FloatArray:
+        """Return the offsets (k, 2) from the robot of the objects that are remembered or seen."""
+        known = None if self.memory is None else self.memory.offsets(kind) @ self.turn
+        return decode_lidar(ring, kind.count, self.rng, known=known) @ self.turn.T
+
     def _place_robot(self, offsets: dict[str, FloatArray]) -> None:
-        """Draw the place of the robot so that what it sees lies inside of the arena."""
+        """Draw the place of the robot so that what it knows lies inside of the arena."""
         seen = np.concatenate([np.zeros((1, 2)), *offsets.values()])
         low, high = -self.plan.extents - seen.min(axis=0), self.plan.extents - seen.max(axis=0)
         middle, half = (low + high) / 2.0, np.maximum(high - low, 0.0) / 2.0
@@ -179,8 +203,8 @@ class _Rebuilt:
             centre, speed, height = place, np.zeros(2), plan.height[item]
             if plan.mocap_at[item] >= 0:
                 radius = plan.travel[plan.mocap_at[item]]
-                centre = place - radius * np.array([math.sin(now), math.cos(now)])
-                speed, height = radius * np.array([math.cos(now), -math.sin(now)]), height + HOVER
+                centre = place - radius * np.array([math.sin(now - LAG), math.cos(now - LAG)])
+                speed, height = radius * np.array([math.cos(now - LAG), -math.sin(now - LAG)]), height + HOVER
             world.xy[0, item] = centre
             world.rot[0, item] = self.rng.uniform(0.0, 2.0 * math.pi)
             if isinstance(kind, PushBox):
@@ -213,7 +237,10 @@ class _Rebuilt:
         side = self.plan.extents - kind.keepout
         for _ in range(_DRAWS):
             place = self.rng.uniform(-side, side, 2)
-            if ring is None or not visible(ring, *(self.turn.T @ (place - self.robot))):
+            offset = place - self.robot
+            if ring is not None and visible(ring, *(self.turn.T @ offset)):
+                continue
+            if self.memory is None or self.memory.may_hide(kind, offset):
                 return place
         return np.array([_FAR, _FAR]) + self.rng.uniform(0.0, _FAR, 2)
 

@@ -53,12 +53,13 @@ class Twin:
 
     world: Task | str
     max_episode_steps: int | None = None  # by default those of the world
+    memory: bool = True  # use what was seen since the episode began, not the last observation alone
 
     def open(self, *, threads: int | None) -> RebuiltWorlds:
         """Return the simulator; None uses all cores."""
         from blendctl.features.world_simulators import rebuilt_worlds  # loads MuJoCo
 
-        return rebuilt_worlds(self.world, max_steps=self.max_episode_steps, threads=threads)
+        return rebuilt_worlds(self.world, max_steps=self.max_episode_steps, threads=threads, memory=self.memory)
 
 
 class _EnvBranches(Branches):

@@ -15,6 +15,7 @@ from blendctl.envs.batch import WorldBatch
 from blendctl.envs.catalog import as_task
 from blendctl.envs.lidar_scene import check_rebuildable, rebuild_worlds
 from blendctl.envs.mersenne import seed_generator
+from blendctl.envs.scene_memory import SceneMemory
 from blendctl.envs.tasks import Task
 from blendctl.envs.world_state import RUNNING, WorldState, copy_worlds
 from blendctl.errors import InputError
@@ -56,18 +57,22 @@ class OwnWorlds(Simulator):
         return self._batch
 
 
-def rebuilt_worlds(world: Task | str, *, max_steps: int | None, threads: int | None) -> RebuiltWorlds:
+def rebuilt_worlds(world: Task | str, *, max_steps: int | None, threads: int | None, memory: bool) -> RebuiltWorlds:
     """Return the simulator of a world that is rebuilt from its observations; None uses all cores."""
     task = as_task(world)
     check_rebuildable(task)
-    return RebuiltWorlds(WorldBatch(task, 1, threads=1, max_steps=max_steps), threads=threads)
+    return RebuiltWorlds(WorldBatch(task, 1, threads=1, max_steps=max_steps), threads=threads, memory=memory)
 
 
 class RebuiltWorlds(Simulator):
-    """Futures of worlds that are rebuilt from their observations."""
+    """Futures of worlds that are rebuilt from their observations.
 
-    def __init__(self, source: WorldBatch, *, threads: int | None) -> None:
+    memory: use what was seen since the episode of a world began.
+    """
+
+    def __init__(self, source: WorldBatch, *, threads: int | None, memory: bool) -> None:
         self.source, self._worlds = source, OwnWorlds(source, threads=threads)
+        self._remembers, self._memories = memory, list[SceneMemory]()
 
     def open(
         self, observations: FloatArray, rows: IndexArray, seeds: NDArray[np.int64], steps: NDArray[np.int64]
@@ -80,8 +85,19 @@ class RebuiltWorlds(Simulator):
         # Futures of a world with the same seed begin in the same rebuilt world.
         pairs, place = np.unique(np.stack([rows, seeds], axis=1), axis=0, return_inverse=True)
         rngs = [np.random.default_rng(seed) for _, seed in pairs]
-        rebuilt = rebuild_worlds(self.source, observations[pairs[:, 0]], steps[pairs[:, 0]], rngs)
+        self._observe(observations, steps)
+        memories = [self._memories[row] for row in pairs[:, 0]] if self._remembers else None
+        rebuilt = rebuild_worlds(
+            self.source, observations[pairs[:, 0]], steps[pairs[:, 0]], rngs, memories=memories
+        )
         return _WorldBranches(self._worlds.batch, copy_worlds(rebuilt, place.ravel()), seeds)
+
+    def _observe(self, observations: FloatArray, steps: NDArray[np.int64]) -> None:
+        if len(self._memories) != len(observations):
+            self._memories = [SceneMemory(self.source.task, self.source.compiled_task) for _ in observations]
+        if self._remembers:
+            for memory, observation, step in zip(self._memories, observations, steps, strict=True):
+                memory.observe(observation, int(step))
 
 
 class _WorldBranches(Branches):
