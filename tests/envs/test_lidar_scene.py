@@ -44,6 +44,15 @@ def test_no_more_objects_than_declared_and_none_in_the_dark():
     assert decode_lidar(ring((1.0, 0.2), (-1.0, 0.4)), 1, rng).shape == (1, 2)
 
 
+def test_known_objects_are_kept_and_only_the_others_are_decoded():
+    known = np.array([[1.0, 0.2], [2.0, 0.4]])  # one behind the other
+    other = np.array([-1.0, 0.4])
+    found = decode_lidar(ring(*known, other), 3, np.random.default_rng(0), known=known)
+    assert (found[:2] == known).all()
+    assert found[2:] == pytest.approx(other[None])
+    assert len(decode_lidar(ring(*known), 3, np.random.default_rng(0), known=known)) == 2
+
+
 def test_of_objects_in_one_bin_the_nearer_is_seen():
     bins = ring((1.0, 0.2))
     assert not visible(bins, 2.0, 0.4)
@@ -86,8 +95,8 @@ def test_dark_buttons_are_drawn_and_the_goal_button_is_at_the_goal():
     plan = world.batch.compiled_task
     buttons = rebuilt.xy[:, plan.button : plan.button + plan.buttons]
     assert (rebuilt.timer >= 1).all()
-    assert (buttons[:, 0] == rebuilt.xy[:, plan.goal]).all()
-    assert not np.allclose(buttons[0, 1:] - buttons[0, :1], buttons[1, 1:] - buttons[1, :1])
+    assert (buttons[:, -1] == rebuilt.xy[:, plan.goal]).all()
+    assert not np.allclose(buttons[0, :-1] - buttons[0, -1:], buttons[1, :-1] - buttons[1, -1:])
 
 
 def test_robots_with_other_sensors_are_refused():

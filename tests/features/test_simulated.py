@@ -320,6 +320,23 @@ def test_a_twin_foresees_what_the_true_world_does(pair, world):
         estimate(bound(Twin("CarButton1"), pair, **settings), world)
 
 
+def test_a_twin_that_remembers_rebuilds_more_of_the_true_scene(pair):
+    worlds = VectorWorld("PointGoal1", 3, threads=1, autoreset_mode=AutoresetMode.DISABLED)
+    observations, _ = worlds.reset(seed=5)
+    simulators = [Twin("PointGoal1", memory=memory).open(threads=1) for memory in (True, False)]
+    right = np.zeros(2)
+    for step in range(0, 100, 5):
+        for number, simulator in enumerate(simulators):
+            branches = simulator.open(observations, np.arange(3), np.zeros(3, np.int64), np.full(3, step))
+            truth, found = (w.xy[:, 2:10] - w.position[:, None, :2] for w in (worlds.batch.worlds, branches.worlds))
+            apart = np.linalg.norm(truth[:, :, None] - found[:, None], axis=3).min(axis=2)
+            right[number] += (apart < 0.05).mean() / 20
+        for _ in range(5):
+            observations, *_ = worlds.step(np.stack([pair[0].act(row) for row in observations]))
+    worlds.close()
+    assert right[0] > right[1] + 0.1
+
+
 def test_a_twin_draws_what_is_hidden_once_for_all_controllers(pair, world):
     found = estimate(bound(Twin("PointGoal1"), [pair[0], pair[0]], horizon=15, samples=3, network=False), world)
     assert found.returns[0, 0] == found.returns[0, 1]

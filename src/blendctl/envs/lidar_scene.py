@@ -32,6 +32,7 @@ _SAME = 1e-6  # brightness that makes no difference
 _SCENES = 64  # tried per lidar
 _DRAWS = 30  # places tried for a hidden object
 _TOUCHING = 0.05  # m, room between robot and box below which the box is pushed
+_SAME_BUTTON = 0.1  # m, largest distance of the goal from its button
 _FAR = 20.0  # m, where an object goes that fits nowhere
 _WHEEL = 0.05  # m, radius of the car's wheels
 _WHEEL_SIDE = (-0.13, 0.13)  # m, where they touch the floor, left and right
@@ -170,8 +171,10 @@ class _Rebuilt:
 
     def _place_robot(self, offsets: dict[str, FloatArray]) -> None:
         """Draw the place of the robot so that what it knows lies inside of the arena."""
-        seen = np.concatenate([np.zeros((1, 2)), *offsets.values()])
-        low, high = -self.plan.extents - seen.min(axis=0), self.plan.extents - seen.max(axis=0)
+        fixed = [kind.keepout if kind.motion == "fixed" else 0.0 for kind in self.task.objects]
+        room = np.repeat([0.0, *fixed], [1, *(len(offsets[kind.name]) for kind in self.task.objects)])[:, None]
+        seen = np.concatenate([np.zeros((1, 2)), *(offsets[kind.name] for kind in self.task.objects)])
+        low, high = -self.plan.extents - (seen - room).min(axis=0), self.plan.extents - (seen + room).max(axis=0)
         middle, half = (low + high) / 2.0, np.maximum(high - low, 0.0) / 2.0
         self.robot = middle + half * self.rng.uniform(-1.0, 1.0, 2)
 
@@ -250,7 +253,8 @@ class _Rebuilt:
         xy, goal = world.xy[0], world.xy[0, plan.goal]
         if plan.reward == BUTTON:
             buttons = xy[plan.button : plan.button + plan.buttons]
-            world.button[0] = 0 if world.timer[0] else np.hypot(*(buttons - goal).T).argmin()
+            away = np.hypot(*(buttons - goal).T)
+            world.button[0] = away.argmin() if away.min() < _SAME_BUTTON else plan.buttons - 1  # the last may be drawn
             buttons[world.button[0]] = goal
         world.last[0] = np.hypot(*(goal - self.robot)), 0.0
         if plan.reward == PUSH:

@@ -87,9 +87,7 @@ class RebuiltWorlds(Simulator):
         rngs = [np.random.default_rng(seed) for _, seed in pairs]
         self._observe(observations, steps)
         memories = [self._memories[row] for row in pairs[:, 0]] if self._remembers else None
-        rebuilt = rebuild_worlds(
-            self.source, observations[pairs[:, 0]], steps[pairs[:, 0]], rngs, memories=memories
-        )
+        rebuilt = rebuild_worlds(self.source, observations[pairs[:, 0]], steps[pairs[:, 0]], rngs, memories=memories)
         return _WorldBranches(self._worlds.batch, copy_worlds(rebuilt, place.ravel()), seeds)
 
     def _observe(self, observations: FloatArray, steps: NDArray[np.int64]) -> None:

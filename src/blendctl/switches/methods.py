@@ -177,8 +177,8 @@ _ALL = (
     Method(
         "twin",
         "the same from a world that is rebuilt from the observation",
-        lambda context, p, _: _simulated(context, Twin(context.worlds.task, context.worlds.max_episode_steps), p),
-        SIMULATED,
+        lambda context, p, _: _twin(context, **p),
+        SIMULATED | {"memory": Parameter((1,), "1 remembers what was seen in the episode, 0 does not", most=1)},
         heavy=True,
         on="worlds",
     ),
@@ -293,6 +293,10 @@ def _simulated(context: RolloutContext, simulator: Any, p: Mapping[str, Any]) ->
         simulator, network=context.lookahead, threads=context.worlds.threads, seed=context.seed, **p
     )
     return pooled_bandit(context, features=feature)
+
+
+def _twin(context: RolloutContext, *, memory: int, **p: Any) -> Switch:
+    return _simulated(context, Twin(context.worlds.task, context.worlds.max_episode_steps, bool(memory)), p)
 
 
 def find_method(name: str) -> Method:
