@@ -34,7 +34,7 @@ def test_an_object_is_found_by_its_distances_where_others_hide_its_direction():
 def test_a_place_that_would_have_been_seen_has_no_support():
     poses, places = np.zeros((1, 3)), np.array([[1.0, 0.2]])
     rings = np.array([view(poses[0], places)])
-    assert support_of(*places[0], poses, rings, EXACT) == 1
+    assert support_of(1.0, 0.2, poses, rings, EXACT) == 1
     assert support_of(2.0, 0.4, poses, rings, EXACT) == 0  # hidden behind it
     assert support_of(-1.0, 0.2, poses, rings, EXACT) == -1
 

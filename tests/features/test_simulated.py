@@ -2,6 +2,7 @@
 
 import copy
 import time
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -327,7 +328,7 @@ def test_a_twin_that_remembers_rebuilds_more_of_the_true_scene(pair):
     right = np.zeros(2)
     for step in range(0, 100, 5):
         for number, simulator in enumerate(simulators):
-            branches = simulator.open(observations, np.arange(3), np.zeros(3, np.int64), np.full(3, step))
+            branches: Any = simulator.open(observations, np.arange(3), np.zeros(3, np.int64), np.full(3, step))
             truth, found = (w.xy[:, 2:10] - w.position[:, None, :2] for w in (worlds.batch.worlds, branches.worlds))
             apart = np.linalg.norm(truth[:, :, None] - found[:, None], axis=3).min(axis=2)
             right[number] += (apart < 0.05).mean() / 20

@@ -151,7 +151,7 @@ class SceneMemory:
         if explained:
             return True
         if (
-            np.mean([excess(ring, *(place - robot), heading) > _LOST for place, ring in zip(places, seen, strict=True)])
+            np.mean([excess(ring, x, y, heading) > _LOST for (x, y), ring in zip(places - robot, seen, strict=True)])
             > 0.5
         ):
             self._begin()
