@@ -1,9 +1,9 @@
 """Compare the twin's rebuilt worlds with the true ones, with and without its memory.
 
 The two controllers of a world take turns at random. At every decision the scene is rebuilt; counted are the objects
-that have a rebuilt one within 5 cm. At every fourth decision both controllers are simulated in the true world and in the
-twin; compared are the differences between the controllers, return - weight * cost. The true world with other random
-draws shows what is noise.
+that have a rebuilt one within 5 cm. At every fourth decision both controllers are simulated in the true world and in
+the twin; compared are the differences between the controllers, return - weight * cost. The true world with other
+random draws shows what is noise.
 
     python bench/twin.py PointGoal1 --episodes 10 --decisions 60 --seed 500000
 """
