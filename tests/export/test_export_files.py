@@ -15,6 +15,7 @@ from blendctl import Blender
 from blendctl.cli import main
 from blendctl.controllers import load
 from blendctl.errors import InputError
+from blendctl.export.exportable import exportable
 from blendctl.features import Custom, SimulatedLookAhead
 
 PROGRAM = """
@@ -221,3 +222,20 @@ def test_what_is_not_a_blend_is_refused(tmp_path, capsys):
     code, _, err = call(capsys, "export", tmp_path, "-o", tmp_path / "c")
     assert code == 1
     assert "not the directory of a blend" in err
+
+
+@pytest.mark.parametrize(
+    "name", ["*\\ int evil; /*", "*/ int evil; /*", "*\n/ evil", "evil??/", "evil \u202e\u2066", "evil\\"]
+)
+def test_names_stay_in_comments(tmp_path, name):
+    @exportable("action[0] = 0.5;", observation_size=2, action_size=1)
+    def drive(observation):
+        return [0.5]
+
+    with Blender([drive, drive], [name, "safe"], features="one-hot", action_shape=(1,)) as blender:
+        blender.export(tmp_path / "c")
+    for file in ("blend.c", "blend.h"):
+        source = (tmp_path / "c" / file).read_text()
+        assert "evil" in source
+        assert "evil" not in re.sub(r"/\*.*?\*/", "", source, flags=re.DOTALL)
+        assert not re.search(r"evil.*(\\$|\?\?|\u202e)", source, flags=re.MULTILINE)

@@ -102,9 +102,11 @@ def braced_words(words: NDArray[np.uint64]) -> str:
 
 
 def comment(text: str) -> str:
-    """Return text that cannot end a C comment.
+    r"""Return text that can neither end a C comment nor change how a line is read.
 
-    >>> comment("a */ b")
-    'a * / b'
+    >>> comment("a */ b"), comment("a *\\ b")
+    ('a * / b', 'a * / b')
     """
-    return text.replace("*/", "* /").replace("\\", "/").replace("??", "? ?").replace("\n", " ")
+    # Control characters and marks that turn the direction of writing hide what follows.
+    visible = "".join(letter if letter.isprintable() else " " for letter in text.replace("\\", "/"))
+    return visible.replace("*/", "* /").replace("/*", "/ *").replace("?", "? ").strip()
