@@ -22,6 +22,15 @@ def is_python(spec: str) -> bool:
     return bool(colon and where) and name.isidentifier()
 
 
+def names_code(name: object) -> bool:
+    """Return whether a world, a cost or a Gymnasium id imports code, so that only a user may name it, never a file.
+
+    >>> names_code("volcano.py:volcano"), names_code("module:Volcano-v0"), names_code("PointGoal1")
+    (True, True, False)
+    """
+    return ":" in str(name)
+
+
 def load_object(spec: str, *, of: type | tuple[type, ...] | None = None) -> Any:
     """Import a module, or run a file, and return one of its objects. This runs the user's code.
 

@@ -1,6 +1,7 @@
 """`certify` proves claims on fresh episodes of blends and controllers, in any environment, and refuses bad input."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -273,3 +274,37 @@ def test_a_run_is_compared_with_its_certificate(blend, tmp_path, capsys):
     code, _, err = call(capsys, *words, "heading-pid", "potential-field")
     assert code == 1
     assert "certificate of other controllers" in err
+
+
+SPY = "from pathlib import Path\nPath('executed').touch()\n" + PLANT
+
+
+@pytest.mark.parametrize(
+    "named", [{"world": "spy.py:Plant"}, {"environment": {"cost": "spy.py:drive"}}, {"world": "spy:Plant-v0"}]
+)
+def test_a_directory_cannot_name_code(blend, tmp_path, monkeypatch, capsys, named):
+    """Not even if there is a file with the very name of the code, colon included."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(blend, tmp_path / "run")
+    about = json.loads((blend / "run.json").read_text())
+    (tmp_path / "run" / "run.json").write_text(json.dumps(about | named))
+    for name in ("spy.py", "spy.py:Plant", "spy.py:drive", "spy:Plant-v0"):
+        (tmp_path / name).write_text(SPY)
+    with pytest.raises(SystemExit) as stopped:
+        main(["certify", "run", "--budget", "5", "--episodes", "1", "--cost-ceiling", "10"])
+    assert stopped.value.code == 1
+    assert "is Python code; name it again" in capsys.readouterr().err
+    assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize(
+    "odd", [{"foo": 1}, {"arguments": 5}, {"episode_steps": "x"}, {"episode_steps": 10**30}, {"cost": 5}, [["a", "b"]]]
+)
+def test_an_odd_environment_is_refused(blend, tmp_path, capsys, odd):
+    shutil.copytree(blend, tmp_path / "run")
+    about = json.loads((blend / "run.json").read_text())
+    (tmp_path / "run" / "run.json").write_text(json.dumps(about | {"environment": odd}))
+    with pytest.raises(SystemExit) as stopped:
+        main(["certify", str(tmp_path / "run"), "--budget", "5", "--episodes", "1", "--cost-ceiling", "10"])
+    assert stopped.value.code == 1
+    assert "run.json is damaged or not the description of a blend" in capsys.readouterr().err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from blendctl.blender.guard import Guard
 from blendctl.controllers import Controller
 from blendctl.controllers.adapters import as_controller
 from blendctl.controllers.lookahead_network import controller_digest
+from blendctl.controllers.number_checks import check_whole
 from blendctl.controllers.resolve import needs_naming, open_controller
 from blendctl.errors import FileFormatError, InputError
 from blendctl.features import Twin
@@ -24,6 +25,7 @@ SETTINGS = (
     "objectives", "features", "hold", "dwell", "context", "frozen", "fallback", "stochastic", "guard", "handover",
 )  # fmt: skip
 
+MOST_STEPS = 10**9  # of an episode
 Driver = Controller | Callable[..., Any]
 
 
@@ -90,9 +92,9 @@ def read_blend_dir(path: str | Path) -> BlendDir:
             specs=tuple(map(str, about["controllers"])),
             names=tuple(map(str, about["names"])),
             digests=tuple(map(str, about.get("digests", ()))),
-            steps=None if steps is None else int(steps),
+            steps=None if steps is None else check_whole(steps, "steps", low=1, high=MOST_STEPS),
             settings=settings,
-            environment={key: value for key, value in dict(about.get("environment") or {}).items() if key != "name"},
+            environment=_environment(about.get("environment") or {}),
         )
 
 
@@ -118,6 +120,18 @@ def _check_setting(name: str, value: Any) -> None:
         allowed = name in kinds and isinstance(value, kinds[name])
     if not allowed:
         raise ValueError(f"{name} is {str(value)[:100]!r}")
+
+
+def _environment(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments, cost and episode_steps of an environment, each checked, without its name."""
+    chosen = {key: value for key, value in dict(described).items() if key != "name"}
+    if unknown := chosen.keys() - {"arguments", "cost", "episode_steps"}:
+        raise ValueError(f"its environment has unknown entries: {', '.join(map(repr, sorted(unknown)))[:100]}")
+    if not isinstance(chosen.get("arguments", {}), dict) or not isinstance(chosen.get("cost"), str | None):
+        raise ValueError("the arguments of its environment must be an object, and its cost a text")
+    if chosen.get("episode_steps") is not None:
+        check_whole(chosen["episode_steps"], "episode_steps", low=1, high=MOST_STEPS)
+    return chosen
 
 
 def _restore_feature(declared: Any, folder: Path) -> Any:

@@ -179,8 +179,9 @@ def _plan(
     """Find out what is certified: a blend in its directory, or a controller alone."""
     from blendctl.blender.blend_dir import BLEND_FILES, read_blend_dir
     from blendctl.cli.controller_argument import open_named_controller
-    from blendctl.controllers.resolve import display_name, needs_naming
+    from blendctl.controllers.resolve import display_name
     from blendctl.experiments.certification import Certification
+    from blendctl.user_code import names_code
 
     changes = {"stochastic": False} if deterministic else {}
     path = Path(driver)
@@ -188,11 +189,11 @@ def _plan(
     common: dict[str, Any] = {"changes": changes, "episodes": episodes, "seed": seed}
     if (folder / "run.json").is_file() and not (folder / "controller.safetensors").is_file():
         blend = read_blend_dir(folder)
-        if world is None and needs_naming(blend.world):
+        if world is None and names_code(blend.world):
             raise InputError(f"the world of {folder} is Python code; name it again: --world {blend.world}")
         if world is None:  # as the blend was run, unless the user chose otherwise
-            cost = str(blend.environment.get("cost") or "")
-            if needs_naming(cost) and not choices["cost"]:
+            cost = blend.environment.get("cost")
+            if names_code(cost) and not choices["cost"]:
                 raise InputError(f"the cost of {folder} is Python code; name it again: --cost {cost}")
             known = {"episode_steps": blend.steps} | blend.environment
             choices = known | {name: value for name, value in choices.items() if value}
@@ -210,7 +211,7 @@ def _plan(
     opened_world = None if world is None else _open_world(world, choices)
     controller = open_named_controller(driver, world=(opened_world or {}).get("world") or None)
     named = getattr(controller, "card", {}).get("world")
-    if opened_world is None and (not named or needs_naming(str(named))):
+    if opened_world is None and (not named or names_code(named)):
         raise InputError(f'controller "{driver}" does not name its world, or one in Python; use --world')
     place = opened_world or _open_world(str(named), choices)
     return Certification(controllers=(driver,), names=(display_name(driver),), **place, **common)
