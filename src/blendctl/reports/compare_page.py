@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from blendctl.errors import FileFormatError
 from blendctl.file_reading import read_json_object
@@ -18,6 +17,7 @@ from blendctl.reports.page_data import Chart, Color, Figure, Headline, Provenanc
 from blendctl.reports.page_warnings import few_episodes
 from blendctl.reports.reproduce_page import LARGEST_FIGURE
 from blendctl.reports.run_dir import RunDir
+from blendctl.table_parts import read_table
 
 ALONE = ("performant", "safe")
 ORACLES = ("oracle", "ceiling")  # they look into the true future: no method of a robot
@@ -65,7 +65,7 @@ def read_compare_run(folder: RunDir) -> CompareRun:
     file = folder.path / "compare.json"
     if not file.is_file():
         raise FileFormatError(f"{folder.path} has no compare.json: the comparison did not finish; run it again")
-    return CompareRun(folder, read_json_object(file), pq.read_table(folder.path / "compare.parquet"))
+    return CompareRun(folder, read_json_object(file), read_table(folder.path / "compare.parquet"))
 
 
 def headline(run: CompareRun) -> Headline:
