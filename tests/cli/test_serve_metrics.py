@@ -2,8 +2,10 @@
 
 import os
 import re
+import socket
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 
@@ -11,9 +13,11 @@ import numpy as np
 import pytest
 from short_drive import blend_to
 
-from blendctl import Blender
+from blendctl import Blender, loopback_server
 from blendctl.blender import prometheus_text
+from blendctl.cli.metrics_server import metrics_server
 from blendctl.controllers import RemoteController
+from blendctl.errors import InputError
 
 LINE = re.compile(r'blendctl_\w+(\{\w+="(\\.|[^"\\])*"\})? -?[\d.e+-]+')
 
@@ -64,3 +68,39 @@ def test_a_saved_blend_is_served_with_metrics(serving):
     assert found["blendctl_learned_total"] == 0
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(url.replace("metrics", "other"))
+
+
+@pytest.fixture
+def metrics():
+    with metrics_server(lambda: "blendctl_steps_total 3\n", 0) as url:
+        yield url
+
+
+def test_idle_connections_do_not_lock_a_scrape_out(metrics):
+    port = int(re.search(r":(\d+)/", metrics)[1])
+    idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(2 * loopback_server.MOST_CONNECTIONS)]
+    assert urllib.request.urlopen(metrics, timeout=20).read() == b"blendctl_steps_total 3\n"
+    assert threading.active_count() < 1.5 * loopback_server.MOST_CONNECTIONS
+    for connection in idle:
+        connection.close()
+
+
+@pytest.mark.parametrize("header", ["evil.example", None])
+def test_pages_of_other_hosts_cannot_read_metrics(metrics, header):
+    request = urllib.request.Request(metrics, headers={"Host": header or "localhost:1"})
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(request)
+
+
+def test_a_status_that_fails_is_an_answer():
+    def text():
+        raise RuntimeError("dictionary changed size during iteration")
+
+    with metrics_server(text, 0) as url, pytest.raises(urllib.error.HTTPError, match="500"):
+        urllib.request.urlopen(url)
+
+
+def test_metrics_on_a_taken_port_are_refused(metrics):
+    port = int(re.search(r":(\d+)/", metrics)[1])
+    with pytest.raises(InputError, match="cannot be served on port"), metrics_server(str, port):
+        pass

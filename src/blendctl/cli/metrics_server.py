@@ -5,8 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from http import HTTPStatus
+
+from blendctl.errors import InputError
+from blendctl.loopback_server import HOST, LoopbackHandler, LoopbackServer
+from blendctl.user_errors import describe_error
 
 CONTENT = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -15,25 +18,26 @@ CONTENT = "text/plain; version=0.0.4; charset=utf-8"
 def metrics_server(text: Callable[[], str], port: int) -> Iterator[str]:
     """Serve what a function returns at /metrics of a loopback port, 0 selects one; yield the address."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            known = self.path.split("?")[0] == "/metrics"
-            body = text().encode() if known else b"metrics are at /metrics\n"
-            self.send_response(200 if known else 404)
-            self.send_header("Content-Type", CONTENT)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    class Handler(LoopbackHandler):
+        def answer(self) -> None:
+            if self.path.split("?")[0] != "/metrics":
+                self.send_body(CONTENT, b"metrics are at /metrics\n", status=HTTPStatus.NOT_FOUND)
+                return
+            try:
+                body, status = text().encode("utf-8", "replace"), HTTPStatus.OK
+            except Exception as error:  # the blender may be in the middle of a step
+                body, status = f"{describe_error(error)}\n".encode(), HTTPStatus.INTERNAL_SERVER_ERROR
+            self.send_body(CONTENT, body, status=status)
 
-        def log_message(self, format: str, *args: Any) -> None:
-            """Log nothing: a scrape is not an event."""
-
-    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
-        server.daemon_threads = True
+    try:
+        server = LoopbackServer(port, Handler)
+    except OSError as error:
+        raise InputError(f"metrics cannot be served on port {port}: {error}; try another, or 0") from None
+    with server:
         thread = threading.Thread(target=server.serve_forever, name="blendctl-metrics", daemon=True)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_address[1]}/metrics"
+            yield f"http://{HOST}:{server.port}/metrics"
         finally:
             server.shutdown()
             thread.join(timeout=5.0)

@@ -9,19 +9,18 @@ import threading
 import time
 from collections.abc import Callable
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from blendctl.blender import Record
 from blendctl.envs.pose_recorder import PoseRecorder
 from blendctl.errors import InputError
+from blendctl.loopback_server import HOST, LoopbackHandler, LoopbackServer
 from blendctl.reports.binary_columns import as_script_text
 from blendctl.reports.html import page_html
 from blendctl.reports.live_rows import LiveRows
 from blendctl.reports.page import Page, Section
 from blendctl.reports.page_data import Headline, Replay
 
-HOST = "127.0.0.1"
 EVERY = 0.1  # s between two messages
 KEEP_ALIVE = 5.0  # s without a message until a comment keeps the connection open
 LONGEST = 30_000_000  # characters of messages that are kept for pages that connect late
@@ -45,7 +44,7 @@ class LiveView:
         self._rows = LiveRows([], "")
         self._sent = 0.0
         try:
-            self._server = _Server((HOST, port), self)
+            self._server = _Server(port, self)
         except OSError as error:
             raise InputError(f"the live page cannot listen on port {port}: {error}; try another, or --port 0") from None
         self._thread = threading.Thread(target=self._server.serve_forever, name="blendctl-live", daemon=True)
@@ -54,7 +53,7 @@ class LiveView:
     @property
     def url(self) -> str:
         """Address of the page."""
-        return f"http://{HOST}:{self._server.server_address[1]}/"
+        return f"http://{HOST}:{self._server.port}/"
 
     def follow(self, title: str, poses: PoseRecorder) -> Callable[[Record], None]:
         """Follow a run; return the function to call with each of its records."""
@@ -134,33 +133,22 @@ SECTIONS: tuple[Section[LiveView], ...] = (Section("replay", "Replay", lambda vi
 LIVE_PAGE = Page("live", lambda view: Headline(view.world, "The run has not started yet."), SECTIONS)
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    allow_reuse_address = False
-
-    def __init__(self, address: tuple[str, int], view: LiveView) -> None:
+class _Server(LoopbackServer):
+    def __init__(self, port: int, view: LiveView) -> None:
         self.view = view
-        super().__init__(address, _Handler)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore errors: a reader closed its page."""
+        super().__init__(port, _Handler)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LoopbackHandler):
     server: _Server
     protocol_version = "HTTP/1.1"
 
-    def do_GET(self) -> None:
-        """Send the page or its events; refuse requests from pages of other hosts."""
-        port = self.server.server_address[1]
-        if self.headers.get("Host") not in (f"{HOST}:{port}", f"localhost:{port}"):
-            self.send_error(HTTPStatus.FORBIDDEN)
-        elif self.path == "/":
-            page = self.server.view.page()
-            self._head("text/html; charset=utf-8", {"Content-Length": str(len(page))})
-            self.wfile.write(page)
+    def answer(self) -> None:
+        """Send the page or its events."""
+        if self.path == "/":
+            self.send_body("text/html; charset=utf-8", self.server.view.page())
         elif self.path == "/events":
-            self._head("text/event-stream; charset=utf-8", {"Connection": "close"})
+            self.send_head("text/event-stream; charset=utf-8", {"Connection": "close"})
             self._stream()
         else:
             self.send_error(HTTPStatus.NOT_FOUND)
@@ -180,13 +168,3 @@ class _Handler(BaseHTTPRequestHandler):
         finally:
             view.count_reader(-1)
             self.close_connection = True
-
-    def _head(self, kind: str, more: dict[str, str]) -> None:
-        self.send_response(HTTPStatus.OK)
-        headers = {"Content-Type": kind, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"} | more
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Print nothing: the terminal shows the run."""
