@@ -343,3 +343,43 @@ def test_a_socket_that_a_killed_server_left_behind_is_replaced(tmp_path):
     (tmp_path / "file").write_text("not a socket")
     with pytest.raises(WireError, match="cannot listen"):
         ControllerServer(as_controller(lambda o: [0.0]), f"unix:{tmp_path}/file")
+
+
+def test_an_answer_is_limited_by_its_request():
+    """An unannounced size is no reason to read 16 MiB, and an error that is no text is not printed."""
+    large = frame({"id": 1, "action": {"type": "|u1", "shape": [1 << 20], "data": b"x" * (1 << 20)}})
+    with (
+        Peer(large, action_size=None) as peer,
+        RemoteController(peer.address, deadline=SOON) as there,
+        pytest.raises(WireError, match="announced"),
+    ):
+        there.act(np.zeros(3))
+    odd = frame({"id": 1, "error": b"x" * 100_000})
+    with (
+        Peer(odd, action_size=None) as peer,
+        RemoteController(peer.address, deadline=SOON) as there,
+        pytest.raises(WireError, match="does not say why"),
+    ):
+        there.act(np.zeros(3))
+
+
+def test_a_late_answer_with_many_rows_is_still_read():
+    batch = np.zeros((200, 3))
+    answers = (
+        b"",
+        lambda n: frame({"id": n - 1, "action": pack_array(batch)}) + frame({"id": n, "action": pack_array([1.0])}),
+    )
+    with Peer(*answers, action_size=3) as peer, RemoteController(peer.address, deadline=0.05) as there:
+        with pytest.raises(TimeoutError):
+            there.act(batch)
+        there.deadline = SOON
+        assert there.act(batch[0]).tolist() == [1.0]
+
+
+def test_closing_inside_an_admission_does_not_hang():
+    """A signal handler closes the server at any instant."""
+    server = ControllerServer(as_controller(lambda o: [0.0]))
+    done = threading.Thread(target=lambda: (server._admission.acquire(), server.close()), daemon=True)
+    done.start()
+    done.join(timeout=SOON)
+    assert not done.is_alive()

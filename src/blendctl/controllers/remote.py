@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from blendctl.controllers.wire import PROTOCOL, Address, Channel, WireError, frame_limit, pack_array, unpack_array
 from blendctl.errors import InputError
 
+MOST_ENTRIES = 1 << 16  # of an action
 MOST_UNANSWERED = 16  # requests without an answer after which a connection is given up
 
 
@@ -32,7 +33,7 @@ class RemoteController:
         self._token = token
         self._channel: Channel | None = None
         self._id = 0
-        self._unanswered: set[int] = set()  # requests of this connection
+        self._unanswered: dict[int, int] = {}  # requests of this connection -> rows of their answers
         self._lock = threading.Lock()
         self._foreseen: tuple[bytes, bytes, NDArray[Any], NDArray[Any]] | None = None  # observation, action, prediction
         self._predicted = False  # somebody wants predictions: ask for them with every action
@@ -57,13 +58,13 @@ class RemoteController:
             welcome = channel.receive(until=until)
             if "error" in welcome:
                 raise WireError(f"{self.address} refused: {welcome['error']}")
-            self.action_size, self.observation_size = (_size(welcome, n) for n in ("action_size", "observation_size"))
+            self.action_size = _size(welcome, "action_size", most=MOST_ENTRIES)
+            self.observation_size = _size(welcome, "observation_size", most=1 << 20)
         except OSError as error:
             channel.close()
             if isinstance(error, TimeoutError | WireError):
                 raise
             raise WireError(f"{self.address} closed the connection: {error}") from None
-        channel.limit = frame_limit(self.action_size)
         self._unanswered.clear()
         self.name = str(welcome.get("name", "remote"))
         if welcome.get("predicts"):
@@ -107,7 +108,8 @@ class RemoteController:
             self.close()  # the next call connects again
             raise WireError(f"lost the connection to {self.address}: {error}") from None
         if "error" in answer:
-            raise WireError(f"{self.name} at {self.address} failed: {str(answer['error'])[:500]}")
+            reason = answer["error"] if isinstance(answer["error"], str) else "it does not say why"
+            raise WireError(f"{self.name} at {self.address} failed: {reason[:500]}")
         return answer
 
     def _ask(self, message: dict[str, Any], until: float) -> dict[str, Any]:
@@ -115,8 +117,9 @@ class RemoteController:
             self.close()  # it does not answer: what it still sends is not worth reading
         channel = self._channel or self._connect(until)
         self._id += 1
-        self._unanswered.add(self._id)
+        self._unanswered[self._id] = math.prod(message["observation"]["shape"][:-1])
         try:
+            channel.limit = frame_limit(self.action_size or MOST_ENTRIES, rows=max(self._unanswered.values()))
             channel.send(message | {"id": self._id}, until=until)
         except TimeoutError:
             self.close()  # a part of the request may be sent: use a new connection
@@ -126,7 +129,7 @@ class RemoteController:
             number = answer.get("id")
             if not isinstance(number, int) or number not in self._unanswered:
                 raise WireError("it sent an answer that nobody asked for")
-            self._unanswered.discard(number)
+            del self._unanswered[number]
             if number == self._id:
                 return answer  # others are late answers to earlier requests
 
@@ -155,9 +158,11 @@ def _prediction(answer: dict[str, Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return reward[()], cost[()]
 
 
-def _size(welcome: dict[str, Any], name: str) -> int | None:
+def _size(welcome: dict[str, Any], name: str, *, most: int) -> int | None:
     """Return a size that the server announces, or None; raise WireError for anything else."""
     size = welcome.get(name)
-    if size is not None and (isinstance(size, bool) or not isinstance(size, int) or not 0 < size < 1 << 20):
-        raise WireError(f"the server announces {name} {str(size)[:50]}; expected a positive whole number or nil")
+    if size is not None and (isinstance(size, bool) or not isinstance(size, int) or not 0 < size <= most):
+        raise WireError(
+            f"the server announces {name} {str(size)[:50]}; expected a whole number from 1 to {most}, or nil"
+        )
     return size

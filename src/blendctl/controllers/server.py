@@ -50,7 +50,7 @@ class ControllerServer:
         self._connections = connections
         self._lock = threading.Lock()
         self._clients: list[_Client] = []  # oldest first
-        self._admission = threading.Lock()
+        self._admission = threading.RLock()  # a signal handler may close the server in the middle of an admission
         sizes = [getattr(controller, name, None) for name in ("observation_size", "action_size")]
         self._limit = frame_limit(*(size if isinstance(size, int) else None for size in sizes))
         self._closing = False

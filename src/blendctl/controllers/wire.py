@@ -131,12 +131,12 @@ class Address(NamedTuple):
                     path.unlink(missing_ok=True)
 
 
-def frame_limit(*sizes: int | None) -> int:
-    """Return the largest frame that arrays with rows of these sizes need; None is a size that nobody announced."""
+def frame_limit(*sizes: int | None, rows: int = MOST_ROWS) -> int:
+    """Return the largest frame that arrays with so many rows of these sizes need; None is a size that is not known."""
     known = [size for size in sizes if size is not None]
     if len(known) < len(sizes):
         return LARGEST_FRAME
-    return min(SMALLEST_LIMIT + 8 * MOST_ROWS * (2 + sum(known)), LARGEST_FRAME)
+    return min(SMALLEST_LIMIT + 8 * rows * (2 + sum(known)), LARGEST_FRAME)
 
 
 class Channel:
