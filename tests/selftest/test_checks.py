@@ -1,8 +1,13 @@
 """A check measures figures in its own process; one above its limit, or none, fails."""
 
+import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -115,3 +120,37 @@ def test_small_versions_pass(name):
         if "p99" not in figure.name and "seconds" not in figure.name:
             assert figure.passed, figure
         assert figure.figure is not None, figure
+
+
+WAITING = """
+import sys
+from blendctl.selftest.checks import Check, run_checks
+deaf = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(600)"
+child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {deaf!r}, sys.argv[1]])"
+check = Check("a", dict(x=1.0), command=(sys.executable, "-c", child, sys.argv[1] + "-child"))
+list(run_checks([check], full=True))
+"""
+
+
+def processes(mark):
+    """Return the command lines of running processes that contain a word."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has just ended
+            found += [words for words in [file.read_bytes()] if mark.encode() in words]
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_check_and_what_it_started(number):
+    mark = f"blendctl-test-{os.getpid()}-{number:d}"
+    until = time.monotonic() + 60
+    with subprocess.Popen([sys.executable, "-c", WAITING, mark], stderr=subprocess.PIPE) as parent:
+        while len(processes(f"{mark}-child")) < 2 and time.monotonic() < until:  # the check, and what it started
+            time.sleep(0.01)
+        assert len(processes(f"{mark}-child")) == 2
+        parent.send_signal(number)
+        parent.wait(timeout=30)
+    while processes(f"{mark}-child") and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not processes(f"{mark}-child")

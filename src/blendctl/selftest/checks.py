@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -14,6 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 TIMEOUT = 3000.0  # s
+PATIENCE = 1.0  # s until a process that was interrupted is killed
+TERMINATED = 128 + signal.SIGTERM  # exit code, as in shells
 
 
 @dataclass(frozen=True)
@@ -55,19 +58,19 @@ class Measured:
 
 
 class _Running:
-    """The processes that measure at present; after `stop` they are interrupted, also those that begin later."""
+    """The processes that measure at present, each with a session of its own; `stop` ends them and what they started."""
 
     def __init__(self) -> None:
         self._children: set[subprocess.Popen[str]] = set()
         self._stopped = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may stop them at any instant
 
     def add(self, child: subprocess.Popen[str]) -> None:
         """Note a process that has begun."""
         with self._lock:
             self._children.add(child)
             if self._stopped:
-                child.send_signal(signal.SIGINT)
+                _send(child, signal.SIGKILL)
 
     def discard(self, child: subprocess.Popen[str]) -> None:
         """Note that a process has ended."""
@@ -75,11 +78,23 @@ class _Running:
             self._children.discard(child)
 
     def stop(self) -> None:
-        """Interrupt all processes."""
+        """Interrupt all processes, and kill those that are still there after a second."""
         with self._lock:
             self._stopped = True
-            for child in self._children:
-                child.send_signal(signal.SIGINT)
+            children = list(self._children)
+        for child in children:
+            _send(child, signal.SIGINT)
+        until = time.monotonic() + PATIENCE
+        while any(child.poll() is None for child in children) and time.monotonic() < until:
+            time.sleep(0.01)
+        for child in children:
+            _send(child, signal.SIGKILL)
+
+
+def _send(child: subprocess.Popen[str], number: signal.Signals) -> None:
+    """Send a signal to a process and to those of its session that are still there."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, number)
 
 
 def run_check(check: Check, repetitions: int, *, running: _Running | None = None) -> list[Measured]:
@@ -99,13 +114,13 @@ def _measure(check: Check, repetitions: int, running: _Running) -> tuple[dict[st
     environment = os.environ | check.environment
     with subprocess.Popen(
         check.words(repetitions), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
-        env=environment,
+        env=environment, start_new_session=True,
     ) as child:  # fmt: skip
         running.add(child)
         try:
             out, err = child.communicate(timeout=TIMEOUT)
         except subprocess.TimeoutExpired:
-            child.kill()
+            _send(child, signal.SIGKILL)
             child.communicate()
             return {}, f"no answer within {TIMEOUT:.0f} s"
         finally:
@@ -121,8 +136,18 @@ def _measure(check: Check, repetitions: int, running: _Running) -> tuple[dict[st
 
 
 def run_checks(checks: Sequence[Check], *, full: bool = False, workers: int = 1) -> Iterator[list[Measured]]:
-    """Measure checks, `workers` at a time; yield the figures of each in the order of the checks."""
+    """Measure checks, `workers` at a time; yield the figures of each in the order of the checks.
+
+    Ctrl-C and SIGTERM end the processes that measure.
+    """
     running = _Running()
+
+    def terminate(*_: object) -> None:
+        running.stop()
+        sys.exit(TERMINATED)
+
+    in_main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, terminate) if in_main else None
     pool = ThreadPoolExecutor(workers)
     try:
         sizes = [(check, check.full if full else check.quick) for check in checks]
@@ -133,3 +158,5 @@ def run_checks(checks: Sequence[Check], *, full: bool = False, workers: int = 1)
         pool.shutdown(wait=False, cancel_futures=True)
         running.stop()
         pool.shutdown()
+        if in_main:
+            signal.signal(signal.SIGTERM, before)

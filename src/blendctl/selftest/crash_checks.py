@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import hashlib
 import importlib
 import json
@@ -23,6 +24,7 @@ import numpy as np
 from blendctl.selftest.checks import Check
 
 READ_ONLY = "/sys/blendctl-selftest"  # nobody can make a directory there
+END_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
 SMALL_FILES = (600, 5_000)  # bytes that a file may have on the "full disk"
 
 
@@ -134,6 +136,8 @@ def start(words: tuple[str, ...], out: str | Path, *, log: Path, file_limit: int
         _running.add(child)
         return child
     try:
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(END_WITH_PARENT, signal.SIGKILL)
         os.setsid()
         descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(descriptor, 1)
