@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from blendctl.errors import FileFormatError
-from blendctl.parquet_footer import claimed_size
+from blendctl.parquet_footer import _Reader, claimed_size
 from blendctl.table_parts import unpack_table
 
 TABLES = [
@@ -37,7 +37,7 @@ def test_the_claimed_size_is_pyarrows(table, rows):
     cells = sum(group.num_rows * group.num_columns for group in groups)
     values, unpacked = claimed_size(io.BytesIO(data))
     assert values == max(sum(column.num_values for column in columns), cells)
-    assert unpacked == sum(column.total_uncompressed_size for column in columns)
+    assert unpacked == sum(column.total_uncompressed_size for column in columns)  # headers of pages included
     assert unpack_table(io.BytesIO(data), len(data)).equals(table)
 
 
@@ -87,3 +87,47 @@ def test_a_damaged_footer_is_refused(footer):
     for other in (data[:-1], b"", b"PAR1", b"\xff" * 8):
         with pytest.raises(FileFormatError, match="no footer"):
             claimed_size(io.BytesIO(other))
+
+
+class Positions(_Reader):
+    """A reader that notes where the whole numbers are."""
+
+    def __init__(self, data):
+        super().__init__(data)
+        self.found = []
+
+    def integer(self):
+        start = self.at
+        value = super().integer()
+        self.found.append((start, self.at, value))
+        return value
+
+
+def with_lies(data, lies):
+    """Replace whole numbers of the footer by smaller ones, in as many bytes."""
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    footer = bytearray(data[start:-8])
+    reader = Positions(bytes(footer))
+    reader.struct()
+    for begin, end, value in reader.found:
+        if value in lies:
+            digits = [(2 * lies[value] >> 7 * i & 127) | 128 for i in range(end - begin)]
+            footer[begin:end] = bytes([*digits[:-1], digits[-1] & 127])
+    return data[:start] + bytes(footer) + data[-8:]
+
+
+def test_a_footer_that_hides_values_is_refused():
+    """300 bytes that pyarrow reads as one list of 40 million numbers."""
+    many = 1_000_003
+    lists = pa.ListArray.from_arrays(pa.array([0, many], pa.int32()), pa.array(np.zeros(many)))
+    data = with_lies(parquet(pa.table({"x": lists}), write_statistics=False), {many: 1})
+    assert pq.read_metadata(io.BytesIO(data)).row_group(0).column(0).num_values == 1
+    with pytest.raises(FileFormatError, match=f"announces 1 values of a column, its pages have {many}"):
+        unpack_table(io.BytesIO(data), len(data))
+
+
+def test_encodings_that_multiply_texts_are_refused():
+    table = pa.table({"x": list(range(1000))})
+    data = parquet(table, use_dictionary=False, column_encoding={"x": "DELTA_BINARY_PACKED"})
+    with pytest.raises(FileFormatError, match="encoding"):
+        unpack_table(io.BytesIO(data), len(data))

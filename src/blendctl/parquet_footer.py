@@ -1,7 +1,8 @@
-"""Read how much a Parquet file claims to hold from its footer, in plain Python.
+"""Read how much a Parquet file holds from its footer and the headers of its pages, in plain Python.
 
 pyarrow ends the whole process when it is asked for the metadata of columns in a damaged footer; one changed bit is
-enough. Reading the table is safe.
+enough. Reading the table is safe, but pyarrow believes the pages: a footer of one value may stand over a page of a
+billion equal ones.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ from blendctl.errors import FileFormatError
 
 MAGIC = b"PAR1"
 LARGEST_FOOTER = 4 << 20  # bytes
+LARGEST_HEADER = 1 << 16  # bytes of a page's header
+MOST_PAGES = 20_000
 DEEPEST = 16  # structs and lists inside each other
+DICTIONARY_PAGE = 2
+ENCODINGS = {0, 2, 3, 8}  # plain, run lengths, and dictionaries: no value is longer than what is stored of it
 # Kinds of values in Thrift's compact protocol.
 TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
 INTEGERS = (4, 5, 6)
 
 
 def claimed_size(file: IO[bytes]) -> tuple[int, int]:
-    """Return the number of values and of unpacked bytes that a Parquet file claims to hold."""
+    """Return the number of values and of unpacked bytes that a Parquet file holds; raise if its pages disagree."""
     size = file.seek(0, io.SEEK_END)
     file.seek(max(size - 8, 0))
     tail = file.read(8)
@@ -28,15 +33,43 @@ def claimed_size(file: IO[bytes]) -> tuple[int, int]:
     if tail[4:] != MAGIC or length > min(LARGEST_FOOTER, size - 8):
         raise FileFormatError("it has no footer of a Parquet file")
     file.seek(size - 8 - length)
-    values = unpacked = cells = 0
+    values = unpacked = cells = pages = 0
     for group in _Reader(file.read(length)).struct().get(4, ()):
         columns = [chunk[3] for chunk in group[1]]
         cells += group[3] * len(columns)
-        values += sum(column[5] for column in columns)
-        unpacked += sum(column[6] for column in columns)
-        if min([group[3], *(column[key] for column in columns for key in (5, 6))]) < 0:
+        if min([group[3], *(column[key] for column in columns for key in (5, 6, 7, 9))]) < 0:
             raise FileFormatError("its footer has negative sizes")
+        for column in columns:
+            count, stored, number = _sum_pages(file, column, left=MOST_PAGES - pages)
+            if count != column[5]:
+                raise FileFormatError(f"its footer announces {column[5]} values of a column, its pages have {count}")
+            values, unpacked, pages = values + count, unpacked + max(stored, column[6]), pages + number
     return max(values, cells), unpacked
+
+
+def _sum_pages(file: IO[bytes], column: dict[int, Any], *, left: int) -> tuple[int, int, int]:
+    """Return the values, the unpacked bytes and the number of a column's pages, which are `left` at most."""
+    if column[5] == 0:
+        return 0, 0, 0  # no page is read
+    at = min(column[9], column.get(11) or column[9])
+    end = at + column[7]
+    values = unpacked = number = 0
+    while at < end:
+        file.seek(max(at, 0))
+        reader = _Reader(file.read(min(LARGEST_HEADER, end - at)))
+        page = reader.struct()
+        kind, stored, packed = page[1], page[2], page[3]
+        number += 1
+        if number > left or min(stored, packed) < 0:
+            raise FileFormatError("its pages are too many, or have negative sizes")
+        about = page.get(5) or page.get(8) or {}
+        if kind != DICTIONARY_PAGE:
+            if about[4 if 8 in page else 2] not in ENCODINGS or about[1] < 0:
+                raise FileFormatError("its pages have an encoding that is not allowed")
+            values += about[1]
+        unpacked += stored + reader.at
+        at += reader.at + packed
+    return values, unpacked, number
 
 
 class _Reader:
