@@ -6,6 +6,7 @@ import pickle
 import resource
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -14,6 +15,7 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save
 
+from blendctl.certificates import read_certificate
 from blendctl.controllers import read_controller
 from blendctl.controllers.checkpoints import read_omnisafe, read_sb3
 from blendctl.controllers.torch_zip import read_torch_zip
@@ -26,6 +28,10 @@ from blendctl.table_parts import read_table
 
 INPUTS = 2000  # damaged files per reader
 CORPUS = Path(__file__).parents[1] / "corpus"
+READER_OF: dict[str, Any] = {
+    ".pt": read_omnisafe, ".zip": read_sb3, ".safetensors": read_controller, ".parquet": read_table,
+    ".json": read_certificate,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -154,7 +160,7 @@ def test_everything_that_was_ever_found_stays_refused():
     cases = sorted(CORPUS.glob("*"))
     assert cases
     for case in cases:
-        reader = {".pt": read_omnisafe, ".zip": read_sb3, ".safetensors": read_controller}[case.suffix]
+        reader = READER_OF[case.suffix]
         with pytest.raises(FileFormatError, match=case.name):
             reader(case)
 
@@ -163,3 +169,12 @@ def test_units_of_an_experiment_are_checked():
     for data in (b"", b"PAR1", b"{}", b"[]", b'{"format": "blendctl-unit"}', b"[" * 100_000, pickle.dumps(1)):
         with pytest.raises(FileFormatError, match="unit k"):
             decode(data, key="k")
+
+
+def test_a_certificate_of_too_many_episodes_is_refused(tmp_path):
+    READERS["certificate"].make(tmp_path)
+    path = tmp_path / "certificate.json"
+    zeros = [0] * 200_000
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"costs": zeros, "returns": zeros}))
+    with pytest.raises(FileFormatError, match="it has 200000 episodes; allowed: 100000"):
+        read_certificate(path)

@@ -17,6 +17,7 @@ from blendctl.errors import FileFormatError
 from blendctl.file_reading import read_json_object, reading
 
 FORMAT, VERSION = "blendctl-certificate", 1
+MOST_EPISODES = 100_000  # their bounds are computed again when a certificate is read, which takes a second
 NOT_COVERED = (
     "Other environments: other layouts, tasks, sensors or physics than those the episodes were drawn from.",
     "Drift: a robot, world or controller that changes after the certificate; a blend that goes on learning.",
@@ -101,6 +102,8 @@ def read_certificate(path: str | Path) -> Certificate:
         claim = Claim(**values, return_range=None if ranges is None else (float(ranges[0]), float(ranges[1])))
         known = {"format", "version", "passed", "claim", "sequential", "settings", "not_covered", "costs", "returns"}
         known |= {one.name for kind in (Claim, Bounds) for one in fields(kind)}
+        if len(data["costs"]) > MOST_EPISODES:
+            raise ValueError(f"it has {len(data['costs'])} episodes; allowed: {MOST_EPISODES}")
         certificate = certify(
             data["returns"],
             data["costs"],
@@ -109,13 +112,14 @@ def read_certificate(path: str | Path) -> Certificate:
             settings=int(data["settings"]),
             about={name: value for name, value in data.items() if name not in known},
         )
-        for name, value in asdict(certificate.bounds).items():
+        facts = asdict(certificate.bounds) | {"passed": certificate.passed, "claim": claim.words}
+        for name, value in facts.items():
             if not _equal(data.get(name), value):
                 raise FileFormatError(f"{path} was changed: {name} is {data.get(name)}, its episodes show {value}")
         return certificate
 
 
-def _equal(there: Any, here: float | None) -> bool:
-    if there is None or here is None:
-        return there is here
+def _equal(there: Any, here: float | str | None) -> bool:
+    if here is None or isinstance(here, bool | str) or isinstance(there, bool):
+        return type(there) is type(here) and bool(there == here)
     return isinstance(there, int | float) and bool(np.isclose(there, here, rtol=1e-6, atol=1e-9))

@@ -238,6 +238,10 @@ def _cost_ceiling(plan: Certification, declared: float | None) -> float:
 
 def _check_episodes(plan: Certification, claim: Claim, *, sequential: bool) -> None:
     """Say before the run if the episodes cannot prove the claim; raise InputError if the run would stop at once."""
+    from blendctl.certificates.certificate import MOST_EPISODES
+
+    if plan.episodes > MOST_EPISODES:
+        raise InputError(f"a certificate has {MOST_EPISODES} episodes at most, actually: {plan.episodes}")
     needed = claim.episodes_needed(sequential=sequential)
     if plan.episodes >= needed:
         return
