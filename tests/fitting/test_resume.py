@@ -1,6 +1,7 @@
 """A fit that is interrupted goes on, and ends as one that was not; workers do not change it."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from corridor import Corridor
 from blendctl import fit
 from blendctl.errors import InputError
 from blendctl.experiments.store import Store
+from blendctl.fitting import unit_progress
 from blendctl.fitting.fit_work import UNFINISHED, StoredWork
 from blendctl.fitting.plan import make_plan
 
@@ -60,9 +62,25 @@ def test_an_interrupted_fit_goes_on_and_ends_the_same(units, whole, tmp_path, mo
     assert not (tmp_path / UNFINISHED).exists()
 
 
-def test_worker_processes_change_nothing(whole, tmp_path):
-    fit(**NAMED, out=tmp_path, workers=2, **SMALL)
+def test_worker_processes_change_nothing_and_report_their_progress(whole, tmp_path, monkeypatch):
+    monkeypatch.setattr(unit_progress, "EVERY", 0.0)
+    shown = []
+    fit(**NAMED, out=tmp_path, workers=2, on_progress=lambda text, share: shown.append((text, share)), **SMALL)
     assert results(tmp_path) == results(whole)
+    assert all(0 <= share <= 1 for _, share in shown)
+    assert os.environ.get(unit_progress.DIRECTORY) is None
+
+
+def test_shares_of_running_units_are_added_up():
+    listener = unit_progress.ProgressListener()
+    with unit_progress.reporting() as report:
+        report(0.25)
+        (Path(os.environ[unit_progress.DIRECTORY]) / "another process").write_text("0.5")
+        assert listener.shares() == 0.75
+    assert listener.shares() == 0.5
+    listener.close()
+    with unit_progress.reporting() as report:
+        report(0.5)  # nobody listens
 
 
 def test_an_unfinished_fit_with_other_options_is_refused_unless_it_is_replaced(whole, tmp_path, monkeypatch):

@@ -46,6 +46,7 @@ def fit(
     controllers: tuple[str, ...],
     names: tuple[str, ...],
     out: Path,
+    engine: dict[str, Any],
     json_file: Path | None,
     **options: Any,
 ) -> None:
@@ -70,6 +71,7 @@ def fit(
                 names=names or None,
                 command=command,
                 on_progress=lambda text, share: bar.update(task, description=text, completed=share),
+                **engine,
                 **options,
             )
         except KeyboardInterrupt:

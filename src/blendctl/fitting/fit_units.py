@@ -25,6 +25,7 @@ from blendctl.features.flattening import FloatArray, flat_controllers
 from blendctl.fitting.contexts import Candidate, ContextTask, EnvSource, learn_network
 from blendctl.fitting.outcomes import drive_blend, drive_switch
 from blendctl.fitting.plan import FitPlan
+from blendctl.fitting.unit_progress import reporting
 from blendctl.switches.methods import find_method
 
 DRIVE, LEARN, BLEND_DRIVE = (f"{__name__}:{name}" for name in ("drive", "learn", "drive_candidate"))
@@ -133,9 +134,10 @@ def learn(parameters: Mapping[str, Any], before: Result | None) -> Result:
     p = parameters
     started = time.perf_counter()
     plan = FitPlan(**p["plan"] | {"holds": tuple(p["plan"]["holds"])})
-    network = learn_network(
-        open_place(p).task(p), p["hold"], plan=plan, branching=p["branching"], on_progress=lambda share: None
-    )
+    with reporting() as report:
+        network = learn_network(
+            open_place(p).task(p), p["hold"], plan=plan, branching=p["branching"], on_progress=report
+        )
     card = {key: value for key, value in network.card.items() if key != "seconds"}  # equal runs make equal files
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "network.safetensors"

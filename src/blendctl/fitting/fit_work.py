@@ -17,10 +17,11 @@ from blendctl.experiments.store import Store
 from blendctl.experiments.units import Result, Unit, run_unit
 from blendctl.file_reading import read_json_object
 from blendctl.fitting.plan import FitPlan
+from blendctl.fitting.unit_progress import ProgressListener
 
 UNFINISHED = "fitting"  # directory of the finished units, until the fit is written
 PLAN_FILE = "plan.json"
-OnDone = Callable[[int, int], None]  # units that are done, of how many
+OnDone = Callable[[float, int], None]  # units that are done, of how many
 
 
 class Work:
@@ -31,16 +32,29 @@ class Work:
 
     def __init__(self) -> None:
         self.results: dict[str, Result] = {}
+        self._listener = ProgressListener()
 
     def run(self, units: Sequence[Unit], on_done: OnDone) -> list[Result]:
         """Run units, and the units that they follow; return their results in the order of `units`."""
-        needed = with_predecessors(units)
+        needed = with_predecessors([unit for unit in units if unit.key not in self.results])
+        done = 0
+
+        def finish(count: int) -> None:
+            nonlocal done
+            done = count
+            on_done(done, len(needed))
+
+        if needed:
+            with self._listener.every_second(lambda shares: on_done(done + shares, len(needed))):
+                self._run(needed, finish)
+        return [self.results[unit.key] for unit in units]
+
+    def _run(self, needed: Sequence[Unit], finish: Callable[[int], None]) -> None:
         for number, unit in enumerate(needed):
-            on_done(number, len(needed))
+            finish(number)
             if unit.key not in self.results:
                 before = None if unit.after is None else self.results[unit.after.key]
                 self.results[unit.key] = run_unit(unit.to_json(), before)
-        return [self.results[unit.key] for unit in units]
 
     def keep_plan(self, plan: FitPlan) -> FitPlan:
         """Return the plan that an earlier session began with, else this one."""
@@ -52,6 +66,7 @@ class Work:
 
     def close(self) -> None:
         """Stop."""
+        self._listener.close()
 
 
 class StoredWork(Work):
@@ -68,7 +83,6 @@ class StoredWork(Work):
         workers: int | None,
         address: str | None,
     ) -> None:
-        super().__init__()
         name = "inline" if engine == "processes" and workers == 1 else engine
         self._start = make_engine(name, workers=workers, address=address)  # raises before anything is written
         self._engine: Engine | None = None
@@ -81,22 +95,17 @@ class StoredWork(Work):
                 raise InputError(f"{error}; --replace starts again") from error
             _remove(directory)
             self.store = Store(directory, "fit", identity=identity, command=command)
+        super().__init__()
         self.sessions = len(read_json_object(directory / "run.json")["sessions"])
 
-    def run(self, units: Sequence[Unit], on_done: OnDone) -> list[Result]:
-        needed = [unit for unit in with_predecessors(units) if unit.key not in self.results]
-        if needed:
-            self._engine = self._engine or self._start()
-            stream = run_units(
-                with_predecessors(needed),
-                store=self.store,
-                engine=self._engine,
-                progress=lambda event: on_done(event.done, event.total),
-            )
-            with closing(stream):
-                for finished in stream:
-                    self.results[finished.unit.key] = finished.result
-        return [self.results[unit.key] for unit in units]
+    def _run(self, needed: Sequence[Unit], finish: Callable[[int], None]) -> None:
+        self._engine = self._engine or self._start()
+        stream = run_units(
+            needed, store=self.store, engine=self._engine, progress=lambda event: finish(event.done)
+        )  # fmt: skip
+        with closing(stream):
+            for finished in stream:
+                self.results[finished.unit.key] = finished.result
 
     def keep_plan(self, plan: FitPlan) -> FitPlan:
         file = self.directory / PLAN_FILE
@@ -116,6 +125,7 @@ class StoredWork(Work):
             self._engine.close()
         self._engine = None
         self.store.close()
+        super().close()
 
 
 def with_predecessors(units: Sequence[Unit]) -> list[Unit]:
