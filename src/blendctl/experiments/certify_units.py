@@ -14,6 +14,7 @@ import pyarrow as pa
 from blendctl.bandit.rules import Fixed
 from blendctl.blender import Blender, run
 from blendctl.blender.blend_dir import read_blend_dir
+from blendctl.blender.episode_stats import EpisodeStats
 from blendctl.controllers import open_controller
 from blendctl.envs import SingleWorld
 from blendctl.envs.environment import EnvironmentSpec
@@ -36,13 +37,11 @@ def certified_episodes(parameters: Mapping[str, Any], before: Result | None) -> 
     started = time.perf_counter()
     with closing(open_environment(p)) as env:
         for seed in range(int(p["seed"]), int(p["seed"]) + int(p["count"])):
-            row = {"return": 0.0, "cost": 0.0, "length": 0}
             with make(seed) as blender:
+                stats = EpisodeStats(blender.names)
                 for record in run(env, blender, episodes=1, seed=seed):
-                    row["return"] += record.reward
-                    row["cost"] += record.cost
-                    row["length"] += record.steps
-            rows.append(row)
+                    stats.add(record)
+            rows.append({"return": stats.returns[0], "cost": stats.costs[0], "length": stats.steps})
     return Result({}, pa.Table.from_pylist(rows), {"seconds": time.perf_counter() - started})
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from blendctl.blender import Blender, run
 from blendctl.blender.blend_dir import read_blend_dir
+from blendctl.blender.episode_stats import EpisodeStats
 from blendctl.controllers import Controller, open_controller
 from blendctl.envs.environment import EnvironmentSpec
 from blendctl.episodes import run_episodes
@@ -85,18 +86,13 @@ def describe_blend(directory: str) -> dict[str, Any]:
 
 def drive_episode(env: gymnasium.Env[Any, Any], blender: Blender, *, seed: int) -> dict[str, Any]:
     """Drive one episode with a blender and close it; return the sums of its row."""
-    row: dict[str, Any] = {"return": 0.0, "cost": 0.0, "length": 0, "driven_0": 0.0, "switches": 0}
-    watched = _WatchedActions(env)
-    last: int | None = None
+    watched, stats = _WatchedActions(env), EpisodeStats(blender.names)
     with blender:
         for record in run(watched, blender, episodes=1, seed=seed):
-            row["return"] += record.reward
-            row["cost"] += record.cost or 0.0
-            row["length"] += record.steps
-            row["driven_0"] += float(record.steps * (record.arm == 0))
-            row["switches"] += last is not None and record.arm != last
-            last = record.arm
-    return row | {"moved": watched.moved}
+            stats.add(record)
+    row = {"return": stats.returns[0], "cost": stats.costs[0], "length": stats.steps}
+    driven = float(stats.driven[blender.names[0]])
+    return row | {"driven_0": driven, "switches": stats.switches, "moved": watched.moved}
 
 
 class _WatchedActions(gymnasium.Wrapper[Any, Any, Any, Any]):
