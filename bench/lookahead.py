@@ -1,8 +1,9 @@
 """Time simulated look-ahead against the naive rollout and against real time, and score what more simulation buys.
 
-One robot decides every `hold` control steps. The same decisions are simulated twice in the same run: all futures in
-lock-step, as `SimulatedLookAhead` does, and naively, one future after another in a second world that is restored from a
-snapshot. The real-time factor is the time of a stage divided by the time of its decision; 1 or more drives a robot.
+One robot decides every `hold` control steps. The same decisions are simulated three times in the same run: the futures
+side by side on all cores, as `SimulatedLookAhead` does, the same on one core, and naively, one future after another in
+a second world that is restored from a snapshot. The real-time factor is the time of a stage divided by the time of its
+decision; 1 or more drives a robot.
 With --episodes, the corner score follows, against samples, horizon and cadence, one of them changed at a time.
 
     python bench/lookahead.py PointGoal1 --decisions 20
@@ -15,6 +16,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,29 +56,33 @@ def naive(world: SingleWorld, second: SingleWorld, pair: list[Any], *, horizon: 
 
 
 def time_decisions(name: str, *, decisions: int, seed: int, samples: int, horizon: int) -> dict[str, float]:
-    """Return milliseconds per decision (median, 95% quantile), the naive rollout's, and the real-time factor."""
+    """Return milliseconds per decision (median, 95% quantile), on one core and naively, and the real-time factor."""
     pair: list[Any] = [load(zoo_name) for zoo_name in PAIRS[name]]
     world, second = SingleWorld(name), SingleWorld(name)
     second.reset(seed=0)
     observation, _ = world.reset(seed=seed)
     made = SimulatedLookAhead(world, horizon=horizon, samples=samples, following="same")
     bound: Any = made.bind(pair, objectives=2)
-    ours, plain = [], []
+    alone: Any = replace(made, threads=1).bind(pair, objectives=2)
+    ours, single, plain = [], [], []
     for number in range(decisions + 1):  # the first one compiles
-        begin = time.perf_counter()
-        bound.simulate(observation[None])
-        ours.append(time.perf_counter() - begin)
+        for feature, times in ((bound, ours), (alone, single)):
+            begin = time.perf_counter()
+            feature.simulate(observation[None])
+            times.append(time.perf_counter() - begin)
         begin = time.perf_counter()
         naive(world, second, pair, horizon=horizon, samples=samples)
         plain.append(time.perf_counter() - begin)
         for _ in range(made.hold):
             observation, *_ = world.step(pair[number % 2].act(observation))
     stage = 1e3 * world.batch.compiled_task.timestep * SUBSTEPS * made.hold
-    median, late, slow = 1e3 * np.median(ours[1:]), 1e3 * np.quantile(ours[1:], 0.95), 1e3 * np.median(plain[1:])
+    median, one_core, slow = (1e3 * np.median(times[1:]) for times in (ours, single, plain))
     return {
         "stage_ms": stage,
         "decision_ms": float(median),
-        "decision_ms_q95": float(late),
+        "decision_ms_q95": float(1e3 * np.quantile(ours[1:], 0.95)),
+        "one_core_ms": float(one_core),
+        "faster_than_one_core": float(one_core / median),
         "naive_ms": float(slow),
         "faster_than_naive": float(slow / median),
         "real_time_factor": float(stage / median),
@@ -134,7 +140,8 @@ def main(
 ) -> None:
     """Time decisions in worlds by NAME (the paper's three by default)."""
     table = Table(title=f"simulated look-ahead, {available_cores()} cores: ms per decision")
-    for column in ("world", "stage", "decision", "95%", "naive", "x naive", "real-time factor"):
+    columns = ("stage", "decision", "95%", "one core", "naive", "x one core", "x naive", "real-time factor")
+    for column in ("world", *columns):
         table.add_column(column, justify="left" if column == "world" else "right")
     figures: dict[str, Any] = {}
     for name in names or tuple(PAIRS):
@@ -142,9 +149,8 @@ def main(
         figures[name] = t
         table.add_row(
             name,
-            *(f"{t[key]:.1f}" for key in ("stage_ms", "decision_ms", "decision_ms_q95", "naive_ms")),
-            f"{t['faster_than_naive']:.2f}",
-            f"{t['real_time_factor']:.2f}",
+            *(f"{t[key]:.1f}" for key in ("stage_ms", "decision_ms", "decision_ms_q95", "one_core_ms", "naive_ms")),
+            *(f"{t[key]:.2f}" for key in ("faster_than_one_core", "faster_than_naive", "real_time_factor")),
         )
         if episodes:
             figures[name] |= {"episodes": episodes, "seed": seed, "scores": scores(name, episodes=episodes, seed=seed)}

@@ -21,6 +21,7 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IndexArray = NDArray[np.intp]
 
+Rng = np.random.Generator | None  # None: controllers act without noise
 Following = Literal["same", "best", "learned"]
 FOLLOWING: tuple[Following, ...] = ("same", "best", "learned")
 
@@ -43,6 +44,15 @@ class Branches(Protocol):
     @abstractmethod
     def step(self, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Advance by actions (rows, action_size); return reward and cost (rows,), 0 where the episode is over."""
+
+    def drive(
+        self, drivers: FutureDrivers, arm: IndexArray, steps: int, *, block: int, rng: Rng, discount: float
+    ) -> FloatArray | None:
+        """Let controllers arm (rows,) drive so many steps at once; return discounted sums of reward and cost (2, rows).
+
+        Return None if it cannot; then the rows advance step by step.
+        """
+        return None
 
     @abstractmethod
     def branch(self, index: IndexArray) -> Branches:
@@ -125,10 +135,15 @@ def roll_out(
         if not branches.running.any():
             step = plan.horizon
             break
-        actions = drivers.act(branches.observations, arm, block=block, rng=noise)
-        sums += factor * np.stack(branches.step(actions))
-        factor *= plan.discount
-        step += 1
+        pauses = deadline is not None or plan.following == "learned" or (plan.following == "best" and step < plan.hold)
+        steps = min(plan.hold - step % plan.hold if pauses else plan.horizon, plan.horizon - step)
+        driven = branches.drive(drivers, arm, steps, block=block, rng=noise, discount=plan.discount)
+        if driven is None:
+            actions = drivers.act(branches.observations, arm, block=block, rng=noise)
+            driven, steps = np.stack(branches.step(actions)), 1
+        sums += factor * driven
+        factor *= plan.discount**steps
+        step += steps
     shape = (arms, continuations, samples, block // samples)
     returns, costs = (np.moveaxis(values.reshape(shape), -1, 0) for values in sums)
     ends = np.moveaxis(branches.observations.reshape(*shape, -1), 3, 0)
@@ -158,9 +173,7 @@ class FutureDrivers:
         made._copies = {arm: [copy.deepcopy(rows[i]) for i in index] for arm, rows in self._copies.items()}
         return made
 
-    def act(
-        self, observations: FloatArray, arm: IndexArray, *, block: int, rng: np.random.Generator | None
-    ) -> FloatArray:
+    def act(self, observations: FloatArray, arm: IndexArray, *, block: int, rng: Rng) -> FloatArray:
         """Return actions (rows, action_size) of controllers arm (rows,); every block of rows has the same noise."""
         actions: FloatArray | None = None
         start: Any = None if rng is None else rng.bit_generator.state
@@ -176,16 +189,32 @@ class FutureDrivers:
                 mine = here == one
                 actions[rows][mine] = chosen[mine]
         if rng is not None:
-            rng.bit_generator.state = start
-            rng.bit_generator.advance(_DRAWS_PER_STEP)  # type: ignore[attr-defined]  # PCG64 has it
+            _next_step(rng, start)
         assert actions is not None
         return actions if self.limits is None else np.clip(actions, *self.limits)
 
-    def _ask(self, arm: int, observations: FloatArray, rows: slice, rng: np.random.Generator | None) -> FloatArray:
+    def noise(self, steps: int, shape: tuple[int, int], rng: Rng) -> FloatArray:
+        """Return the noise (steps, *shape) that `act` would draw for a network in so many steps."""
+        drawn = np.zeros((steps, *shape))
+        if rng is None:
+            return drawn
+        for step in drawn:
+            start = rng.bit_generator.state
+            step[:] = rng.standard_normal(shape)
+            _next_step(rng, start)
+        return drawn
+
+    def _ask(self, arm: int, observations: FloatArray, rows: slice, rng: Rng) -> FloatArray:
         if arm not in self._copies:
             return act_rows(self.controllers[arm], observations, rng)
         asked = zip(self._copies[arm][rows], observations, strict=True)
         return np.stack([np.asarray(one.act(row, rng), np.float64) for one, row in asked])
+
+
+def _next_step(rng: np.random.Generator, start: Any) -> None:
+    """Advance a generator from its state at the start of a control step to the next one."""
+    rng.bit_generator.state = start
+    rng.bit_generator.advance(_DRAWS_PER_STEP)  # type: ignore[attr-defined]  # PCG64 has it
 
 
 def remember(controllers: Sequence[Controller]) -> dict[int, Controller]:

@@ -19,7 +19,8 @@ from blendctl.envs.scene_memory import SceneMemory
 from blendctl.envs.tasks import Task
 from blendctl.envs.world_state import RUNNING, WorldState, copy_worlds
 from blendctl.errors import InputError
-from blendctl.features.futures import BoolArray, Branches, FloatArray, IndexArray, Simulator
+from blendctl.features.compiled_futures import compiled_actors, drive_worlds
+from blendctl.features.futures import BoolArray, Branches, FloatArray, FutureDrivers, IndexArray, Rng, Simulator
 
 _TRANSPARENT = (wrappers.OrderEnforcing, wrappers.PassiveEnvChecker, wrappers.RecordEpisodeStatistics)
 
@@ -122,6 +123,16 @@ class _WorldBranches(Branches):
         running, rows = self.running, len(actions)
         out = self._batch.step(np.ascontiguousarray(actions), worlds=self.worlds)
         return running * out.reward[:rows], running * out.cost[:rows]
+
+    def drive(
+        self, drivers: FutureDrivers, arm: IndexArray, steps: int, *, block: int, rng: Rng, discount: float
+    ) -> FloatArray | None:
+        act_size = self._batch.act_size
+        actors = compiled_actors(drivers.controllers, self.worlds, act_size)
+        if actors is None:
+            return None
+        noise = drivers.noise(steps, (block, act_size), rng)
+        return drive_worlds(self._batch, self.worlds, actors, arm, noise, discount=discount)
 
     def branch(self, index: IndexArray) -> Branches:
         return _WorldBranches(self.batch_of, copy_worlds(self.worlds, index))
