@@ -19,7 +19,7 @@ from blendctl.fitting.outcomes import drive_blend
 )
 def test_a_simulated_context_drives_the_environment(make, controllers, objectives, least):
     source = EnvSource(make)
-    assert source.copies_exactly()
+    assert source.copy_seconds() > 0
     task = ContextTask(source, [as_controller(one) for one in controllers], 1.0, 50.0, seed=0)
     one = simulated_candidates((1, 3), length=50.0, arms=2, most_steps=1e9)[0]
     assert one.about() == {"kind": "simulated", "hold": 1, "prefer": 0.5, "horizon": 4, "dwell": 1}
@@ -31,7 +31,7 @@ def test_a_simulated_context_drives_the_environment(make, controllers, objective
 
 
 def test_simulations_that_are_too_long_for_the_budget_are_left_out():
-    found = simulated_candidates((1, 3), length=50.0, arms=2, most_steps=1500)
+    found = simulated_candidates((1, 3), length=50.0, arms=2, most_steps=900)
     assert [(one.hold, one.horizon) for one in found] == [(1, 4), (3, 12)]
 
 

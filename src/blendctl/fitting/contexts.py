@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -28,7 +29,7 @@ DIAL_SPAN = 10.0  # the dial reaches from a tenth to ten times the weight at whi
 PREFERENCES = (0.5, 0.35, 0.65)  # of the dial; the first is that weight
 DWELLS = (1, 3)  # decisions that a controller drives at least
 MINIBATCH = 256
-COPY_STEPS = 10  # control steps that a copy of an environment counts as
+COPY_STEPS = 3  # control steps that a copy of an environment counts as
 HORIZONS = (4, 16)  # of simulated futures, in decisions
 
 
@@ -44,9 +45,19 @@ class EnvSource:
         """The name of a world of blendctl with its own cost, None for another environment."""
         return self.spec.name if self.spec is not None and self.spec.is_plain_world else None
 
-    def copies_exactly(self) -> bool:
-        """Return whether a copy of the environment continues as the environment does."""
-        return self.world is not None or find_copier(FlatEnv(self.make())).copier is not None
+    def copy_seconds(self) -> float | None:
+        """Return the time of a copy of the environment; None if a copy does not continue as the environment does."""
+        if self.world is not None:
+            return 0.0
+        env = FlatEnv(self.make())
+        copier = find_copier(env).copier
+        if copier is None:
+            return None
+        env.reset(seed=0)
+        copier.copy(env)
+        started = time.perf_counter()
+        copier.copy(env)
+        return time.perf_counter() - started
 
     def open(
         self, count: int, *, autoreset_mode: AutoresetMode = AutoresetMode.DISABLED, branching: bool = False
@@ -134,15 +145,15 @@ class Candidate:
 
 
 def learn_network(
-    task: ContextTask, hold: int, *, plan: FitPlan, branching: bool, on_progress: Callable[[float], None]
+    task: ContextTask, hold: int, *, plan: FitPlan, on_progress: Callable[[float], None]
 ) -> LookAheadNetwork:
     """Train look-ahead networks that decide every `hold` steps; from branches where copies are exact."""
     from blendctl.training import train_lookahead  # needs torch
 
     low, high = task.weight_range
-    worlds = task.source.open(plan.worlds, autoreset_mode=AutoresetMode.SAME_STEP, branching=branching)
+    worlds = task.source.open(plan.worlds, autoreset_mode=AutoresetMode.SAME_STEP, branching=plan.branching)
     encoding = None if task.source.world is None else world_encodings(task.source.world).context
-    branches = len(task.controllers) if branching else 1
+    branches = len(task.controllers) if plan.branching else 1
     decisions = max(plan.steps // len(plan.holds) // (hold * branches), 10 * plan.worlds)
     config = LookAheadConfig(
         steps=decisions * hold * branches,

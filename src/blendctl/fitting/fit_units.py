@@ -130,14 +130,12 @@ def drive(parameters: Mapping[str, Any], before: Result | None) -> Result:
 
 @unit_kind(version=1)
 def learn(parameters: Mapping[str, Any], before: Result | None) -> Result:
-    """Train look-ahead networks for one hold. Parameters: hold, plan, branching, weight, length, seed."""
+    """Train look-ahead networks for one hold. Parameters: hold, plan, weight, length, seed."""
     p = parameters
     started = time.perf_counter()
     plan = FitPlan(**p["plan"] | {"holds": tuple(p["plan"]["holds"])})
     with reporting() as report:
-        network = learn_network(
-            open_place(p).task(p), p["hold"], plan=plan, branching=p["branching"], on_progress=report
-        )
+        network = learn_network(open_place(p).task(p), p["hold"], plan=plan, on_progress=report)
     card = {key: value for key, value in network.card.items() if key != "seconds"}  # equal runs make equal files
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "network.safetensors"

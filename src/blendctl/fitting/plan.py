@@ -29,6 +29,7 @@ class FitPlan:
     test: int  # episodes
     thresholds: int  # settings of the swept threshold, at most
     worlds: int  # that run in lock-step
+    branching: bool = False  # all controllers drive from every state of the data
 
 
 def first_seed(stage: int, seed: int) -> int:

@@ -29,7 +29,7 @@ from blendctl.switches.threshold import Threshold, best_threshold, list_threshol
 MEASURED_EPISODES = 10  # of each controller, for the scales
 WORLDS = 6  # that run in lock-step; one if a controller has memory
 BLOCK = 6  # episodes of a unit
-BRANCHED_STEPS = 8  # of all controllers; with fewer, copies would take longer than steps
+SLOWEST_COPY = 20.0  # control steps that a copy may take, else data are not branched
 LEARNED_MARGIN = 0.03  # utility by which simulation must be better, because it needs a copy of the world to drive
 SIMULATION_SHARE = 0.3  # of all control steps of a fit
 RULES = ("maximal-loss",)  # to try besides that of the context, with more than two controllers; with two they agree
@@ -61,12 +61,13 @@ class FitRun:
             raise InputError(f"steps must be a whole number >= 1, actually: {steps}")
         alone, observations, step_seconds = self._measure(MEASURED_EPISODES if steps is None else 4)
         length = float(np.mean([one.lengths.mean() for one in alone]))
-        plan = self.work.keep_plan(
-            make_plan(
-                length=length, step_seconds=step_seconds, worlds=self.at_once, steps=steps, minutes=minutes,
-                hold=hold, episodes=episodes, workers=self.work.workers,
-            )
+        plan = make_plan(
+            length=length, step_seconds=step_seconds, worlds=self.at_once, steps=steps, minutes=minutes,
+            hold=hold, episodes=episodes, workers=self.work.workers,
         )  # fmt: skip
+        copy_seconds = None if self.place.stateful else self.place.source.copy_seconds()
+        branching = copy_seconds is not None and copy_seconds <= SLOWEST_COPY * step_seconds
+        plan = self.work.keep_plan(dataclasses.replace(plan, branching=branching))
         self.scales = measure_scales([one.points for one in alone])
         means = np.stack([one.points.mean(axis=0) for one in alone])
         best, cheap = int(means[:, 0].argmax()), int(means[:, 1].argmin())
@@ -78,7 +79,7 @@ class FitRun:
         self.order = [best, *between, cheap] if best != cheap else list(range(len(self.names)))
         self.task = {"weight": self.scales.weight, "length": length, "seed": self.seed}
         budget = 4.0 * steps if steps is not None else 60.0 * (minutes or MINUTES) * self.work.workers / step_seconds
-        candidates = self._learn(plan, length, budget)
+        candidates = self._learn(plan, length, budget, exact=copy_seconds is not None)
         tried = self._validate(candidates, plan)
         candidate, chosen, dial = self._choose(tried, plan)
         methods, settings = self._test(candidate, plan, observations)
@@ -198,15 +199,13 @@ class FitRun:
         seconds = sum(result.timing["seconds"] for result in results)
         return alone, observations, seconds / max(sum(result.values["steps"] for result in results), 1)
 
-    def _learn(self, plan: FitPlan, length: float, budget: float) -> list[Candidate]:
+    def _learn(self, plan: FitPlan, length: float, budget: float, *, exact: bool) -> list[Candidate]:
         """Make the contexts to choose from."""
-        source, arms = self.place.source, len(self.names)
-        exact = not self.place.stateful and source.copies_exactly()
+        arms = len(self.names)
         self.learned: dict[int, Unit] = {}  # hold -> unit of its networks
         if find_spec("torch") is not None:
             for hold in plan.holds:
-                branching = exact and (source.world is not None or hold * arms >= BRANCHED_STEPS)
-                about = {"hold": hold, "plan": dataclasses.asdict(plan), "branching": branching} | self.task
+                about = {"hold": hold, "plan": dataclasses.asdict(plan)} | self.task
                 self.learned[hold] = Unit(LEARN, dict(self.parameters) | about)
         elif not exact:
             raise MissingExtraError("torch", extra="train")
