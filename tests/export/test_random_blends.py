@@ -50,12 +50,13 @@ def dense(rng, *sizes, activation="tanh"):
     return Dense(tuple(weights), tuple(rng.normal(0, 0.2, m).astype(np.float32) for m in sizes[1:]), activation)
 
 
-def network(rng, name):
+def network(rng, name, context=None):
+    """Return a network controller, with another one's context network if there is one."""
     encoding = ENCODING if rng.random() < 0.7 else PLAIN
     one = np.ones(4, np.float32)
     limits = np.array([[-0.3, 0.3], [0.0, 1.0], [-1.0, 1.0], [0.0, 3.0]], np.float32)
-    context = ContextNetwork(
-        dense(rng, encoding.size + 4, 9, 4), encoding, (1.0, 3.0), (1, 10), 0.99, 0.2 * one, 0.1 * one, limits
+    context = context or ContextNetwork(
+        dense(rng, encoding.size + 4, 9, 16, 4), encoding, (1.0, 3.0), (1, 10), 0.99, 0.2 * one, 0.1 * one, limits
     )
     critics = [dense(rng, encoding.size, 6, 1) for _ in range(2)]
     actor = dense(rng, encoding.size, 11, 7, 2)
@@ -80,7 +81,8 @@ def lookahead(rng, controllers, **dial):
 
 
 def make_controllers(rng, kinds):
-    made = {"function": lambda _: as_controller(by_hand), "network": lambda index: network(rng, f"net {index}")}
+    shared = network(rng, "first").context if rng.random() < 0.5 else None
+    made = {"function": lambda _: as_controller(by_hand), "network": lambda at: network(rng, f"net {at}", shared)}
     return [made.get(kind, lambda _, kind=kind: classical(kind, WORLD))(index) for index, kind in enumerate(kinds)]
 
 
@@ -166,6 +168,24 @@ def test_the_reward_alone_can_be_foreseen(tmp_path):
         assert arm == blender.choice.arm
         reward = float(rng.normal())
         assert compiled.observe([reward]) == blender.observe(reward)
+
+
+def test_a_context_network_is_shared_by_three_controllers(tmp_path):
+    rng = np.random.default_rng(8)
+    first = network(rng, "first")
+    controllers = [first, *(network(rng, f"net {index}", first.context) for index in range(2))]
+    blender = Blender(
+        controllers, features=Predictions((10, 1)), bench=BenchRules(first=2), stochastic=False, noise=0.1, seed=0
+    )
+    blender.export(tmp_path, observations=rng.uniform(0.0, 1.0, (6, SIZE)))
+    assert "_pair(x, other, " in (tmp_path / "blend.c").read_text()
+    comparison = Comparison(blender, CompiledBlend(tmp_path))
+    with np.errstate(all="ignore"):
+        for row in observations(rng, 300):
+            comparison.step(row)
+            comparison.observe(float(rng.normal(0.0, 0.3)), float(rng.random() < 0.3))
+    comparison.expect_equal()
+    assert min(comparison.compiled.status.driven) > 10
 
 
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))

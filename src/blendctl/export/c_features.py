@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from blendctl.controllers.network import ContextNetwork, NetworkController
+from blendctl.controllers.network import NetworkController
 from blendctl.export.c_builder import CBuilder
+from blendctl.export.c_predictions import write_predictions
 from blendctl.export.c_text import array, define, number
 from blendctl.export.exportable import c_source
 from blendctl.export.spec import BlendSpec
@@ -49,7 +50,7 @@ def write_features(builder: CBuilder, spec: BlendSpec) -> FeatureParts:
     parts.functions.append(
         "/* The context of every arm that has proposed an action. */\n"
         f"{COMPUTE_PSI}\n"
-        f"{{\n    int a;\n    for (a = 0; a < ARMS; a++)\n        if (proposed[a])\n"
+        f"{{\n    int a;\n    w->proposed = proposed;\n    for (a = 0; a < ARMS; a++)\n        if (proposed[a])\n"
         f"            {name}(s, w, observation, s->proposals[a], a, s->psi[a]);\n}}\n"
     )
     if parts.online_options is not None:
@@ -143,48 +144,7 @@ class _Writer:
         return self._add(f"    switch (arm) {{\n{cases}    default:\n        break;\n    }}\n")
 
     def _predictions(self, horizons: tuple[int, ...]) -> str:
-        bodies = []
-        for arm, (name, controller) in enumerate(zip(self.spec.names, self.spec.controllers, strict=True)):
-            if type(controller) is not NetworkController:
-                self.builder.problems.append(
-                    f'the predictions of controller "{name}" are Python code; use features="online", or a controller '
-                    "with context networks (blendctl train-context)"
-                )
-                continue
-            contexts = [c for c in (controller.context, controller.longer) if c is not None]
-            lines = []
-            for context in contexts:
-                wanted = [(at, h) for at, h in enumerate(horizons) if h in context.horizons]
-                if wanted:
-                    lines.append(self._context(arm, name, context, wanted))
-            bodies.append("".join(lines))
-        return self._per_arm(bodies)
-
-    def _context(self, arm: int, name: str, context: ContextNetwork, wanted: list[tuple[int, int]]) -> str:
-        kept = context.select(tuple(h for _, h in wanted))
-        label = f"context of {name}, horizons {', '.join(str(h) for _, h in wanted)}"
-        network = self.builder.network(kept.network, label)
-        size, entries, gains = kept.encoding.size, kept.action_size, kept.action_gains
-        encoded = self.builder.encoding(kept.encoding, room=entries * len(gains))
-        table = f"context_{arm}_{wanted[0][1]}"
-        columns = np.stack([kept.scale, kept.shift, kept.low, kept.high]).astype(np.float64)
-        self.builder.late_tables.append(array(table, columns, kind="double"))
-        inputs = "".join(
-            f"            for (i = 0; i < {entries}; i++)\n"
-            f"                x[{size + k * entries} + i] = (float)limit(action[i] * D({number(gain)}), -1.0, 1.0);\n"
-            for k, gain in enumerate(gains)
-        )
-        outputs = "".join(
-            f"            psi[{2 * at + k}] = {'-' * k}limit(D(y[{2 * row + k}]) * {table}[0][{2 * row + k}] + "
-            f"{table}[1][{2 * row + k}], {table}[2][{2 * row + k}], {table}[3][{2 * row + k}])"
-            f"{'' if horizon == 1 else f' / D({horizon})'};\n"
-            for row, (at, horizon) in enumerate(wanted)
-            for k in (0, 1)
-        )
-        return (
-            f"        {{\n            float *x = {encoded}(w, observation), y[{2 * len(wanted)}];\n            int i;\n"
-            f"{inputs}            {network}(x, y);\n{outputs}        }}\n"
-        )
+        return self._per_arm(write_predictions(self.builder, self.spec, self.parts.functions, horizons))
 
     def _critics(self) -> str:
         bodies = []

@@ -36,8 +36,9 @@ from blendctl.export.spec import BlendSpec
 from blendctl.features.online import WARM_UP
 
 FLAGS = (
-    "BLEND_TANH_LAYERS", "BLEND_RELU_LAYERS", "HAS_ENCODING", "HAS_CLASSICAL", "HAS_BEARING", "HAS_PURSUIT",
-    "HAS_FIELD", "HAS_PID", "HAS_ONLINE", "ONLINE_NORMALIZES", "BOOTSTRAPS", "HAS_BUDGET", "TEACHES", "BLEND_NORMALS",
+    "BLEND_WIDE_LAYERS", "BLEND_NARROW_LAYERS", "BLEND_PAIRS", "BLEND_TANH_LAYERS", "BLEND_RELU_LAYERS",
+    "HAS_ENCODING", "HAS_CLASSICAL", "HAS_BEARING", "HAS_PURSUIT", "HAS_FIELD", "HAS_PID", "HAS_ONLINE",
+    "ONLINE_NORMALIZES", "BOOTSTRAPS", "HAS_BUDGET", "TEACHES", "BLEND_NORMALS",
 )  # fmt: skip
 RULE_FLAGS: dict[type[Any], str] = {
     MaximalLoss: "RULE_MAXIMAL_LOSS",
@@ -175,6 +176,7 @@ class CBlend:
             BLEND_HOLD=spec.hold,
             BLEND_DWELL=spec.dwell,
             BLEND_RINGS=self.builder.rings,
+            SIGHTINGS=self.builder.sightings,
             PREVIOUS_CONTEXT=spec.previous,
             HAS_SAFE_ACTION=spec.safe_action is not None,
             HAS_GUARD=spec.guard is not None,

@@ -9,6 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 WORDS_PER_LINE = 64
+ALIGNED = """\
+#if defined(__GNUC__) /* a vector that is read from two cache lines takes twice as long */
+#define ALIGNED __attribute__((aligned(64)))
+#else
+#define ALIGNED
+#endif
+"""
 
 
 def number(value: float) -> str:
@@ -61,7 +68,7 @@ def weights(name: str, values: NDArray[np.float32]) -> str:
     lines = "\n".join(
         f"W({','.join(f'{word:08x}' for word in row)})" for row in padded.reshape(-1, WORDS_PER_LINE).tolist()
     )
-    return f"static const union weights_{padded.size} {name} = {{{{\n{lines}\n}}}};\n"
+    return f"ALIGNED static const union weights_{padded.size} {name} = {{{{\n{lines}\n}}}};\n"
 
 
 def weights_prologue(sizes: Iterable[int]) -> str:
@@ -72,7 +79,7 @@ def weights_prologue(sizes: Iterable[int]) -> str:
     types = "".join(
         f"union weights_{size} {{\n    uint32_t bits[{size}];\n    float values[{size}];\n}};\n" for size in padded
     )
-    return f"/* Weights are the bits of IEEE 754 single precision. */\n{macro}{types}"
+    return f"/* Weights are the bits of IEEE 754 single precision. */\n{ALIGNED}{macro}{types}"
 
 
 def define(**values: float | int | bool | str) -> str:

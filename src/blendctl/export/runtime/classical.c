@@ -9,10 +9,14 @@ struct steering {
 /* Distance and bearing (left is positive) of the nearest object of a lidar, as the encoding decodes them. */
 static void bearing_of(const struct encoding *decoder, const double *observation, double turn, real *distance, real *bearing)
 {
+    struct sighting sightings[SIGHTINGS];
     float out[DECODED_SIZE];
     const float *object = out + (DECODED_SIZE - 6);
     real angle;
-    encode(decoder, observation, out);
+    int i;
+    for (i = 0; i < SIGHTINGS; i++)
+        sightings[i].known = 0;
+    encode(decoder, observation, sightings, out);
     *distance = R(object[2]);
     angle = ATAN2(R(object[1]), R(object[0])) + R(turn) + R(PI);
     angle = FMOD(angle, R(2) * R(PI));
