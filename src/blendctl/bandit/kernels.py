@@ -14,36 +14,9 @@ import numpy as np
 
 from blendctl.arrays import FloatArray, WordArray
 from blendctl.bandit import bounds
+from blendctl.bandit import memory_layout as at
 from blendctl.bandit.generator import uniform
-from blendctl.bandit.memory_layout import (
-    ARM,
-    BAD_FEEDBACK,
-    BOUND_SUM,
-    DECISIONS,
-    DELTA,
-    DETERMINANT,
-    DISCOUNT,
-    FEATURE_BOUND,
-    FEEDBACK,
-    INDICES,
-    LARGEST_FEEDBACK,
-    LOG_DET,
-    NOISE,
-    NOT_FINITE,
-    OK,
-    PAPER,
-    PRINTED,
-    RADIUS,
-    RADIUS_KIND,
-    REGULARIZATION,
-    RESCALE,
-    RESCALED,
-    SCALES,
-    STAGE,
-    THETA_BOUND,
-    TIE,
-    TOO_LONG,
-)
+from blendctl.bandit.memory_layout import BAD_FEEDBACK, DETERMINANT, LARGEST_FEEDBACK, NOT_FINITE, OK, PAPER, TOO_LONG
 from blendctl.bandit.sqrt_form import FEW, forget, log_determinant, rotate, whiten
 from blendctl.compiled import compiled, inlined
 
@@ -58,13 +31,13 @@ loss_bound = compiled(bounds.loss_bound)
 @compiled
 def radius_of(state: FloatArray, config: FloatArray, d: int) -> float:
     """Compute the confidence radius of the learner's next decision."""
-    noise, regularization, theta_bound = config[NOISE], config[REGULARIZATION], config[THETA_BOUND]
-    length, delta, g = config[FEATURE_BOUND], config[DELTA], config[DISCOUNT]
+    noise, regularization, theta_bound = config[at.NOISE], config[at.REGULARIZATION], config[at.THETA_BOUND]
+    length, delta, g = config[at.FEATURE_BOUND], config[at.DELTA], config[at.DISCOUNT]
     if g < 1.0:
-        return _discounted_radius(d, state[STAGE], noise, regularization, theta_bound, length, delta, g)
-    if config[RADIUS_KIND] == PAPER:
-        return _paper_radius(d, state[STAGE], noise, regularization, theta_bound, length, delta)
-    return _determinant_radius(state[LOG_DET], noise, regularization, theta_bound, delta)
+        return _discounted_radius(d, state[at.STAGE], noise, regularization, theta_bound, length, delta, g)
+    if config[at.RADIUS_KIND] == PAPER:
+        return _paper_radius(d, state[at.STAGE], noise, regularization, theta_bound, length, delta)
+    return _determinant_radius(state[at.LOG_DET], noise, regularization, theta_bound, delta)
 
 
 # Rows are passed as (matrix, row number): a view of a row would cost more than the work on it.
@@ -74,13 +47,13 @@ def _code(features: FloatArray, a: int, config: FloatArray) -> int:
     square = 0.0
     for j in range(d):
         square += features[a, j] * features[a, j]
-    limit = config[FEATURE_BOUND] * LENGTH_SLACK
+    limit = config[at.FEATURE_BOUND] * LENGTH_SLACK
     if square <= limit * limit:
         return OK
     for j in range(d):
         if not math.isfinite(features[a, j]):
             return NOT_FINITE
-    return OK if config[RESCALE] != 0.0 else TOO_LONG
+    return OK if config[at.RESCALE] != 0.0 else TOO_LONG
 
 
 @inlined
@@ -105,10 +78,10 @@ def _scale(state: FloatArray, config: FloatArray, features: FloatArray, a: int) 
     square = 0.0
     for j in range(d):
         square += (features[a, j] / largest) ** 2
-    factor: float = config[FEATURE_BOUND] / largest / math.sqrt(square)
+    factor: float = config[at.FEATURE_BOUND] / largest / math.sqrt(square)
     if factor * LENGTH_SLACK >= 1.0:
         return 1.0
-    state[RESCALED] += 1.0
+    state[at.RESCALED] += 1.0
     return factor
 
 
@@ -116,14 +89,14 @@ def _scale(state: FloatArray, config: FloatArray, features: FloatArray, a: int) 
 def _indices(state: FloatArray, config: FloatArray, features: FloatArray, z: FloatArray, out: FloatArray) -> None:
     """Fill out with radius, widths, losses, estimates and UCBs; z (arms, d) receives the whitened features."""
     arms, d = features.shape
-    m = config.size - SCALES
-    stride, base = d + m, FEEDBACK + m
-    width, loss, estimate = INDICES, INDICES + arms, INDICES + 3 * arms
+    m = config.size - at.SCALES
+    stride, base = d + m, at.FEEDBACK + m
+    width, loss, estimate = at.INDICES, at.INDICES + arms, at.INDICES + 3 * arms
     ucb = estimate + arms * m
     radius = radius_of(state, config, d)
-    out[RADIUS] = radius
+    out[at.RADIUS] = radius
     for a in range(arms):
-        factor = _scale(state, config, features, a) if config[RESCALE] != 0.0 else 1.0
+        factor = _scale(state, config, features, a) if config[at.RESCALE] != 0.0 else 1.0
         for j in range(d):
             z[a, j] = features[a, j] * factor
     if d > FEW:
@@ -162,7 +135,7 @@ def mark_least_loss(out: FloatArray, arms: int, m: int, tie: float, printed: boo
 
     Two indices closer than tie * (largest index) are equal. As printed in the paper, dominance is not checked.
     """
-    loss, mark, ucb = INDICES + arms, INDICES + 2 * arms, INDICES + 3 * arms + arms * m
+    loss, mark, ucb = at.INDICES + arms, at.INDICES + 2 * arms, at.INDICES + 3 * arms + arms * m
     largest = 0.0
     for i in range(arms * m):
         largest = max(largest, abs(out[ucb + i]))
@@ -198,7 +171,7 @@ def mark_least_loss(out: FloatArray, arms: int, m: int, tie: float, printed: boo
 @inlined
 def _settle(state: FloatArray, rng: WordArray, out: FloatArray, arms: int) -> None:
     """Pick uniformly among the marked arms and enter the decision into the bound."""
-    mark = INDICES + 2 * arms
+    mark = at.INDICES + 2 * arms
     count = 0
     for a in range(arms):
         count += int(out[mark + a])
@@ -210,9 +183,9 @@ def _settle(state: FloatArray, rng: WordArray, out: FloatArray, arms: int) -> No
             if skip == 0:
                 break
             skip -= 1
-    out[ARM] = arm
-    state[DECISIONS] += 1.0
-    state[BOUND_SUM] += loss_bound(out[INDICES + arms + arm], out[RADIUS], out[INDICES + arm])
+    out[at.ARM] = arm
+    state[at.DECISIONS] += 1.0
+    state[at.BOUND_SUM] += loss_bound(out[at.INDICES + arms + arm], out[at.RADIUS], out[at.INDICES + arm])
 
 
 @compiled
@@ -225,9 +198,9 @@ def decide_one(state: FloatArray, rng: WordArray, config: FloatArray, features: 
     if code != OK:
         return -code
     _indices(state, config, features, np.empty(features.shape), out)
-    mark_least_loss(out, features.shape[0], config.size - SCALES, config[TIE], config[PRINTED] != 0.0)
+    mark_least_loss(out, features.shape[0], config.size - at.SCALES, config[at.TIE], config[at.PRINTED] != 0.0)
     _settle(state, rng, out, features.shape[0])
-    return int(out[ARM])
+    return int(out[at.ARM])
 
 
 @compiled
@@ -243,7 +216,7 @@ def decide(
     for f in range(count):
         b = 0 if pooled else f
         _indices(state[b], config, features[f], z, out[f])
-        mark_least_loss(out[f], arms, config.size - SCALES, config[TIE], config[PRINTED] != 0.0)
+        mark_least_loss(out[f], arms, config.size - at.SCALES, config[at.TIE], config[at.PRINTED] != 0.0)
         _settle(state[b], rng[b], out[f], arms)
     return OK
 
@@ -276,19 +249,19 @@ def _absorb(
 ) -> None:
     """Enter row f of features (f, d) and feedback (f, m); x (d + m) is scratch."""
     d, m = features.shape[1], feedback.shape[1]
-    base = FEEDBACK + m
-    if config[DISCOUNT] < 1.0:
+    base = at.FEEDBACK + m
+    if config[at.DISCOUNT] < 1.0:
         forget(state, config, base, d, x)
-    factor = _scale(state, config, features, f) if config[RESCALE] != 0.0 else 1.0
+    factor = _scale(state, config, features, f) if config[at.RESCALE] != 0.0 else 1.0
     for j in range(d):
         x[j] = features[f, j] * factor
     for k in range(m):
-        x[d + k] = feedback[f, k] / config[SCALES + k]
-        state[FEEDBACK + k] += x[d + k]
+        x[d + k] = feedback[f, k] / config[at.SCALES + k]
+        state[at.FEEDBACK + k] += x[d + k]
     rotate(state, base, d, x, 0)
-    state[STAGE] += 1.0
-    if config[RADIUS_KIND] == DETERMINANT and config[DISCOUNT] == 1.0:
-        state[LOG_DET] = log_determinant(state, config, base, d, x.size)
+    state[at.STAGE] += 1.0
+    if config[at.RADIUS_KIND] == DETERMINANT and config[at.DISCOUNT] == 1.0:
+        state[at.LOG_DET] = log_determinant(state, config, base, d, x.size)
 
 
 @inlined
