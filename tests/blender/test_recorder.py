@@ -1,5 +1,6 @@
 """The record on disk: typed, readable by everyone, bounded in memory, and whole up to the last group."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 from blendctl.blender import Blender, Recorder
 from blendctl.blender.explain import explain_record, read_record
+from blendctl.cli import main
 from blendctl.errors import FileFormatError, InputError, StateError
 
 
@@ -214,6 +216,32 @@ def test_one_decision_is_explained_as_it_was(make, tmp_path):
         assert f"stage {step}" in text
         assert "third proposed [0.5, 0]" in text
         assert "feedback: reward" in text
+
+
+def test_the_explanation_keeps_to_the_unit_of_the_feedback(make, tmp_path, capsys):
+    blender = make("fast", "safe", record=tmp_path, scales=[1.0, 4.0], features="one-hot")
+    for _ in range(12):
+        action = blender.act(np.zeros(4))
+        blender.observe(reward=action[0], cost=8.0 * float(action[0] > 0.6))
+    blender.close()
+    record = read_record(tmp_path, step=12)
+    text, decision = explain_record(record), record.decision
+    assert (
+        "unit: reward and cost of one control step; a loss is that of the worst objective, in units of reward" in text
+    )
+    assert "a reward of 1 counts as much as a cost of 4" in text
+    for row, name in enumerate(("fast", "safe")):
+        (reward, cost), (high, low) = decision.estimate[row], decision.ucb[row]
+        numbers = f"reward {reward:.4g} (at best {high:.4g}), cost {-4 * cost + 0.0:.4g} (at best {-4 * low:.4g})"
+        assert f"  {name}: expected {numbers}; loss {decision.loss[row]:.4g}" in text
+    word, value = text.split("feedback: reward ")[1].split("; ")[0].split(", cost ")
+    assert (float(word), float(value)) == (pytest.approx(record.reward, abs=1e-3), record.cost)
+    with pytest.raises(SystemExit):
+        main(["explain", str(tmp_path), "--step", "12", "--json"])
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["unit"] in text
+    assert facts["arms"]["fast"]["estimate"]["-cost"] == pytest.approx(4 * decision.estimate[0, 1])
+    assert facts["feedback"]["-cost"] == -record.cost
 
 
 def test_missing_records_are_reported(make, tmp_path):

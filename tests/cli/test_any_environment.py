@@ -78,7 +78,7 @@ def test_a_blend_of_an_environment_in_a_file_is_driven_explained_reported_and_ce
         "--out",
         out,
     )
-    assert "the next 50 ms" in " ".join(printed.split())
+    assert "the next control step" in " ".join(printed.split())  # pictures per second are no control period
     summary = json.loads((out / "summary.json").read_text())
     assert summary["environment"]["arguments"] == {"mass": 2.0}
     assert summary["alone"]["fast"]["cost_mean"] > 0

@@ -170,8 +170,8 @@ def test_the_map_shows_the_robot_in_the_colour_of_the_driver(page, run_folder, r
 
 def test_charts_show_values_at_the_pointer_and_by_keys(page, run_folder):
     open_report(page, run_folder)
-    assert page.run("document.querySelectorAll('.chart').length") == 6
-    left, top, width, height = page.box(".chart svg")
+    assert page.run("document.querySelectorAll('#charts .chart').length") == 6
+    left, top, width, height = page.box("#charts .chart svg")
     page.move(left + width * 0.9, top + height / 2)
     tip = "[...document.querySelectorAll('.tip')].find((tip) => !tip.hidden).textContent"
     words = page.run(tip)
@@ -180,7 +180,7 @@ def test_charts_show_values_at_the_pointer_and_by_keys(page, run_folder):
     assert f"blended {summary['returns'][1]:.3f}"[:-1] in words
     page.move(2, 2)
     assert page.run("[...document.querySelectorAll('.tip')].every((tip) => tip.hidden)")
-    page.run("document.querySelectorAll('.chart svg')[1].focus()")
+    page.run("document.querySelectorAll('#charts .chart svg')[1].focus()")
     page.press("ArrowLeft")
     assert page.run(tip).startswith("episode 2")
     page.press("ArrowLeft")

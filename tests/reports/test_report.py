@@ -78,10 +78,11 @@ def test_the_replay_equals_the_record(folder, data):
 def test_the_table_and_the_verdict_agree_with_the_summary(folder, data):
     summary = json.loads((folder / "summary.json").read_text())
     rows = data.section("table").rows
-    assert [row.name for row in rows] == ["bold", "wary", "blended"]
+    assert [row.name for row in rows] == ["bold", "wary", "mixing", "blended"]
     bold = summary["alone"]["bold"]
     assert rows[0].returns == (bold["return_mean"], *bold["return_ci95"])
-    assert rows[2].costs == (summary["cost_mean"], *summary["cost_ci95"])
+    assert rows[3].costs == (summary["cost_mean"], *summary["cost_ci95"])
+    assert data.section("table").judged == summary["judged"] == "the next 20 ms"
     verdict = data.headline.verdict
     assert verdict == verdict_sentence(summary, ["bold", "wary"])
     assert verdict.count(".") - len(re.findall(r"\d\.\d", verdict)) == 1  # one sentence
@@ -109,11 +110,13 @@ def test_charts_end_at_the_values_of_the_summary(folder, data):
     summary = json.loads((folder / "summary.json").read_text())
     charts = {chart.title: chart for chart in data.section("charts")}
     assert list(charts) == [
-        "Return", "Cost", "Correct choices", "Average loss and its bound", "Who drove", "Learned weights (theta)",
+        "Return", "Cost", "Correct choices, judged by the next 20 ms", "Average loss in the next 20 ms, and its bound",
+        "Who drove", "Learned weights (theta)",
     ]  # fmt: skip
+    correct, loss = list(charts)[2:4]
     assert charts["Return"].series[-1].y == pytest.approx(summary["returns"], rel=1e-5)
-    assert charts["Correct choices"].series[0].y[-1] == pytest.approx(100 * summary["correct_ratio"], rel=1e-4)
-    bound, loss = charts["Average loss and its bound"].series
+    assert charts[correct].series[0].y[-1] == pytest.approx(100 * summary["correct_ratio"], rel=1e-4)
+    bound, loss = charts[loss].series
     assert loss.y[-1] == pytest.approx(summary["average_loss"], rel=1e-4)
     assert bound.y[-1] == pytest.approx(summary["loss_bound"], rel=1e-4)
     stages = read_stages(open_run_dir(folder).record)
@@ -129,7 +132,8 @@ def test_a_run_that_crashed_gets_a_page_with_a_banner(folder, tmp_path):
         part.unlink()
     data = page_of(cut)
     assert any("did not finish" in line for line in data.headline.banner)
-    assert [row.name for row in data.section("table").rows] == ["bold", "wary", "blended"]  # as of run.json
+    names = ["bold", "wary", "mixing", "blended"]  # as of run.json
+    assert [row.name for row in data.section("table").rows] == names
     assert [episode.pose_at for episode in data.section("replay").episodes] == [0, None]
     assert dict(data.section("provenance").facts)["command"]
     assert build_report(cut).startswith("<!doctype html>")
@@ -143,7 +147,7 @@ def test_a_crash_within_an_episode_keeps_what_was_written(folder, tmp_path):
     pyarrow.parquet.write_table(table, cut / "record" / "part-000001.parquet")
     data = page_of(cut)
     assert "0 of 2 episodes ended; 100 stages were recorded." in data.headline.banner
-    assert data.headline.verdict.startswith("Before the first episode ended, the blend had a mean return of")
+    assert data.headline.verdict.startswith("Before the first episode ended: return ")
     assert data.section("replay").episodes[0].steps == 100
     assert not data.section("replay").episodes[0].complete
 
@@ -195,7 +199,7 @@ def test_stages_of_several_steps_are_laid_out_by_step(tmp_path):
     data = page_of(folder)
     assert columns(data)["start"].tolist() == [1, 8, 15, 22, 29]
     assert data.section("replay").episodes[0].steps == len(columns(data)["reward"]) == 30
-    assert not any(chart.title == "Correct choices" for chart in data.section("charts"))
+    assert not any(chart.title.startswith("Correct choices") for chart in data.section("charts"))
 
 
 def test_only_the_costliest_episodes_are_replayed(folder):
@@ -288,26 +292,3 @@ def test_a_context_that_explains_little_is_a_warning(folder):
         "7 feature vectors were longer than the learner assumes and were rescaled; "
         "the bound on the loss does not account for this.",
     ]
-
-
-@pytest.mark.parametrize(
-    ("blend", "bold", "words"),
-    [
-        ([(10.0, 1.0)] * 4, [(10.0, 9.0)] * 4, "return of 10.0 was about the same as bold’s (10.0)"),
-        ([(10.0, 1.0), (12.0, 2.0)], [(3.0, 9.0), (2.9, 9.5)], "was not significantly different from bold’s (3.0)"),
-        ([(10.0, 1.0), (10.1, 1.0)], [(3.0, 9.0), (3.1, 9.0)], "return of 10.1 was higher than bold’s"),
-        ([(1.0, 20.0), (1.1, 20.0)], [(3.0, 9.0), (3.2, 9.0)], "cost of 20.0 was higher than bold’s (9.0) and wary’s"),
-        ([(1.0, 8.0), (1.1, 8.0)], [(3.0, 9.0), (3.2, 9.0)], "lower than bold’s (9.0) and higher than wary’s (1.1)."),
-    ],
-)
-def test_the_verdict_claims_only_significant_differences(blend, bold, words):
-    def sums(rows):
-        returns, costs = zip(*rows, strict=True)
-        return {
-            "episodes": len(rows), "returns": list(returns), "costs": list(costs),
-            "return_mean": np.mean(returns), "cost_mean": np.mean(costs),
-        }  # fmt: skip
-
-    wary = sums([(5.0, 1.0 + 0.1 * i) for i in range(len(blend))])
-    summary = sums(blend) | {"alone": {"bold": sums(bold), "wary": wary}}
-    assert words in verdict_sentence(summary, ["bold", "wary"])

@@ -13,6 +13,7 @@ from blendctl.blender.objectives import Objectives
 from blendctl.blender.reasons import quantity_in_words
 from blendctl.blender.record import Record, RunInfo
 from blendctl.blender.recorder import FORMAT, VERSION
+from blendctl.blender.run_status import stage_in_words
 from blendctl.errors import FileFormatError, InputError
 from blendctl.features import LookAheadInfo, StageForesight
 from blendctl.file_reading import reading
@@ -26,7 +27,7 @@ PLAIN = (
 
 
 def explain_record(record: Record) -> str:
-    """Describe a stage, a line per fact."""
+    """Describe a stage, a line per fact, in units of the environment's reward and cost."""
     lines = [
         f"stage {record.stage}, step {record.step}, episode {record.episode}: {record.name} drives",
         f"why: {record.reason}",
@@ -37,20 +38,66 @@ def explain_record(record: Record) -> str:
     if decision is not None and record.foresight is not None:
         lines += _explain_lookahead(record, record.foresight, decision)
     elif decision is not None:
-        words = decision.explain(arms=[info.names[arm] for arm in record.asked], objectives=info.objectives.names)
-        lines += [f"the rule ({info.rule}): {part}" for part in words.split("; ")]
-        for row, arm in enumerate(record.asked):
-            values = zip(info.objectives.names, decision.estimate[row], decision.ucb[row], strict=True)
-            numbers = ", ".join(f"{name} {mean:.4g} (at best {best:.4g})" for name, mean, best in values)
-            lines.append(f"  {info.names[arm]}: expected {numbers}; loss {decision.loss[row]:.4g}")
+        lines += _explain_stage(record, decision)
     for arm, action in enumerate(record.proposals):
         if action is not None:
             lines.append(f"  {info.names[arm]} proposed {_list(action)}")
     lines.append(f"applied: {_list(record.action)}")
     lines.append(_feedback(record))
     if record.correct is not None:
-        lines.append("in hindsight: " + ("correct" if record.correct else "wrong, another arm was better"))
+        judged = stage_in_words(record.steps, None)
+        lines.append(f"judged by {judged} alone: " + ("correct" if record.correct else "wrong, another arm was better"))
     return "\n".join(lines)
+
+
+def unit_in_words(record: Record) -> str:
+    """Say what the numbers of a decision are measured in."""
+    info = record.run_info
+    words = [quantity_in_words(info, goal, 0.0)[0] for goal in range(len(info.objectives.names))]
+    listed = " and ".join(words) if len(words) < 3 else f"{', '.join(words[:-1])} and {words[-1]}"
+    if record.foresight is not None and info.lookahead is not None:
+        over = "" if info.lookahead.horizon is None else f" over {info.lookahead.horizon} steps"
+        to_go = "return to go" if len(words) == 1 else "return and cost to go"
+        return f"{to_go}{over}, discounted by {info.lookahead.discount:g} per control step"
+    steps = "one control step" if record.steps == 1 else f"the {record.steps} control steps of the stage"
+    unit = f"{listed} of {steps}; a loss is that of the worst objective"
+    if len(words) == 1:
+        return f"{unit}, in units of {words[0]}"
+    values = [f"a {word} of {scale:.3g}" for word, scale in zip(words, info.scales, strict=True)]
+    return f"{unit}, in units of {words[0]}: {' counts as much as '.join(values)}"
+
+
+def _explain_stage(record: Record, decision: Decision) -> list[str]:
+    """Describe the estimates of a decision and what the rule made of them."""
+    info, units = record.run_info, record.units
+    names = [info.names[arm] for arm in record.asked]
+    losses = decision.loss * record.loss_unit
+    picked, candidates = decision.arm, decision.candidates.tolist()
+    others = ", ".join(names[row] for row in candidates if row != picked)
+    at_random = f", picked at random among equals ({others})" if others else ""
+    lines = [f"unit: {unit_in_words(record)}"]
+    for row, name in enumerate(names):
+        parts = []
+        for goal, pair in enumerate(zip(decision.estimate[row] * units, decision.ucb[row] * units, strict=True)):
+            (word, mean), (_, best) = (quantity_in_words(info, goal, float(value)) for value in pair)
+            parts.append(f"{word} {mean + 0.0:.4g} (at best {best + 0.0:.4g})")
+        lines.append(f"  {name}: expected {', '.join(parts)}; loss {losses[row]:.4g}")
+    lines.append(f"the rule ({info.rule}): {names[picked]}: estimated loss {losses[picked]:.3g}{at_random}")
+    for row, name in enumerate(names):
+        if row in candidates:
+            continue
+        behind = decision.ucb.max(axis=0) - decision.ucb[row]
+        goal = int(behind.argmax())
+        rival = int(decision.ucb[:, goal].argmax())
+        (word, mine), (_, best) = (
+            quantity_in_words(info, goal, float(decision.ucb[one, goal] * units[goal])) for one in (row, rival)
+        )
+        lines.append(
+            f"the rule ({info.rule}): not {name}: {word} {mine:.3g} at best, against {best:.3g} of {names[rival]}"
+        )
+    bound = decision.loss_bound * record.loss_unit
+    lines.append(f"the rule ({info.rule}): the true loss of this choice is at most {bound:.3g}, in this stage")
+    return lines
 
 
 def _explain_lookahead(record: Record, foresight: StageForesight, decision: Decision) -> list[str]:
@@ -71,11 +118,7 @@ def _explain_lookahead(record: Record, foresight: StageForesight, decision: Deci
             + (f"{left:.4g} left" if left >= 0 else f"{-left:.4g} over it")
             + ("; the latch holds: the safest setting drives" if foresight.latched else "; the latch does not hold")
         )
-    over = "" if setting.horizon is None else f" over {setting.horizon} steps"
-    lines.append(
-        f"unit: return and cost to go{over}, discounted by {setting.discount:g} per control step; foreseen by "
-        f"{foreseer}, then calibrated by the learner"
-    )
+    lines.append(f"unit: {unit_in_words(record)}; foreseen by {foreseer}, then calibrated by the learner")
     for row, arm in enumerate(record.asked):
         parts = []
         estimate, ucb = decision.estimate[row] * record.units, decision.ucb[row] * record.units
@@ -104,9 +147,8 @@ def _feedback(record: Record) -> str:
         return f"{came}; with the value of where it ended: {', '.join(f'{w} {v:.4g}' for w, v in words)}; {learned}"
     if record.feedback is None:
         return "no feedback was observed"
-    pairs = zip(info.objectives.names, record.feedback.tolist(), strict=True)
-    feedback = ", ".join(f"{name} {value + 0.0:.4g}" for name, value in pairs)
-    return f"feedback: {feedback}; {learned}"
+    words = [quantity_in_words(info, goal, value) for goal, value in enumerate(record.feedback.tolist())]
+    return f"feedback: {', '.join(f'{word} {value + 0.0:.4g}' for word, value in words)}; {learned}"
 
 
 def _list(values: NDArray[Any]) -> str:

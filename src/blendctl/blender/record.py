@@ -131,8 +131,8 @@ class Record(NamedTuple):
 
     @property
     def loss_unit(self) -> float:
-        """What one unit of a loss is worth: a return if the features look ahead, else 1."""
-        return 1.0 if self.foresight is None else float(self.foresight.units[0])
+        """What one unit of a loss is worth in the first objective: a reward, or a return if the features look ahead."""
+        return float(self.units[0])
 
     @property
     def loss_bound(self) -> float:

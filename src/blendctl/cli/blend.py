@@ -88,6 +88,11 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html", "c
     help="Simulate every controller from each state, to measure correct choices and true losses of single stages.  "
     "[on in blendctl's worlds without look-ahead, which looks beyond a stage]",
 )  # fmt: skip
+@click.option(
+    "--frames", type=click.IntRange(0),
+    help="Pictures per episode for the page of another environment than blendctl's worlds, by its "
+    "render_mode=\"rgb_array\"; 0 for none.  [with --out 200, fewer if drawing is slow]",
+)  # fmt: skip
 @click.option("--guard", is_flag=True, help="Fall back to a controller that the blend is shown to be worse than.")
 @click.option("--live", is_flag=True, help="Show the run on a local web page; for blendctl's worlds.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the live page; 0 selects a free one.")
@@ -104,6 +109,7 @@ def blend(
     alone: bool,
     counterfactual: bool | None,
     certificate: Path | None,
+    frames: int | None,
     guard: bool,
     live: bool,
     port: int,
@@ -132,6 +138,8 @@ def blend(
         raise InputError("--live shows the worlds of blendctl; leave it out, and see the page: blendctl report DIR")
     if guard and not alone:
         raise InputError("--guard compares with each controller alone; leave --no-alone out")
+    if frames and out is None:
+        raise InputError("--frames are for the page of a run; name its directory: --out DIR")
     specs = controllers or _zoo_pair(world)
     drivers = [open_controller(spec, world=environment.world) for spec in specs]
     arm_names = list(names) or _unique([display_name(spec) for spec in specs])
@@ -164,15 +172,17 @@ def blend(
             plan = {"cards": cards, "digests": digests, "planned_episodes": episodes, "steps": steps}
             write_atomically(out / "run.json", json_bytes(summary | provenance | plan))
 
+    judged = own and lookahead is None if counterfactual is None else counterfactual
+    session = DriveSession(
+        environment=environment, names=arm_names, episodes=episodes, seed=seed, counterfactual=judged, frames=frames
+    )
+    session.check_pictures()
     if out is not None:
         click.get_current_context().with_resource(DirectoryLock(out))
         _remove_old_run(out, replace=replace)
     write_run_file()
     recorder = None if out is None else Recorder(out / "record", overwrite=True)
-    judged = own and lookahead is None if counterfactual is None else counterfactual
-    with DriveSession(
-        environment=environment, names=arm_names, episodes=episodes, seed=seed, counterfactual=judged
-    ) as session:
+    with session:
         if live:
             click.echo(f"live: {session.open_live_page(port, objectives=list(checked.quantities))}", err=True)
             if open_page:
@@ -187,10 +197,12 @@ def blend(
                 summary["alone"][name] = session.drive(driver, title=f"{name} alone", budget=budget)
             if guard:
                 settings["guard"] = Guard(_outcomes(summary["alone"])).to_dict()
+            summary["control_period"] = session.control_period
             write_run_file()  # keeps these results if the blended run crashes
         blender = Blender(drivers, arm_names, seed=seed, record=recorder, certificate=monitor, **settings)
         track = None if out is None else out / "track"
-        summary |= session.drive(blender, title="blended", track=track, budget=budget)
+        pictures = None if out is None or environment.is_world or frames == 0 else out / "frames"
+        summary |= session.drive(blender, title="blended", track=track, pictures=pictures, budget=budget)
     summary |= {
         "loss_bound": blender.loss_bound if math.isfinite(blender.loss_bound) else None,
         **blender.bound_check.status(),
@@ -205,8 +217,9 @@ def blend(
     summary["warnings"] = status["warnings"]
     if guard:
         summary["guard"] = status["guard"]
+    summary |= {"control_period": session.control_period, "no_pictures": session.no_pictures}
     if judged:
-        summary["judged"] = stage_in_words(blender.hold, session.seconds_per_step)
+        summary["judged"] = stage_in_words(blender.hold, session.control_period)
     provenance["options"] = {name: _plain(value) for name, value in settings.items()}
     summary |= provenance
     console = table_console(json_file)
@@ -240,12 +253,13 @@ def blend(
 
 def _remove_old_run(out: Path, *, replace: bool) -> None:
     """Remove the files of an earlier run; raise InputError if there is one and it must not be replaced."""
+    from blendctl.envs.frame_recorder import list_frames
     from blendctl.table_parts import list_parts
 
     old = [out / name for name in OLD_FILES if (out / name).exists()]
     if not replace and (old or list_parts(out / "record")):
         raise InputError(f"{out} holds an earlier run; use another --out, or --replace to remove it")
-    for file in old:
+    for file in [*old, *list_frames(out / "frames"), *list_parts(out / "track")]:
         file.unlink()
 
 

@@ -68,7 +68,7 @@ def live_display(
             drivers = Text("drives   ")
             for arm, name in enumerate(names):
                 active = arm == record.arm
-                drivers.append(("● " if active else "○ ") + name[:20], COLORS[arm % len(COLORS)] if active else "dim")
+                drivers.append(("● " if active else "○ ") + name, COLORS[arm % len(COLORS)] if active else "dim")
                 drivers.append(f" {100 * stats.driven[name] / max(stats.steps, 1):.0f}%   ", "dim")
             sums = f"episode {stats.ended + 1}   return {stats.returns[-1]:.1f}   cost {stats.costs[-1]:.0f}   costs "
             costs = Text(sums).append(sparkline(list(blocks), highest=BLOCK), "red3")

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from blendctl.errors import InputError
+
 if TYPE_CHECKING:
     from blendctl.blender import Blender
     from blendctl.envs.environment import EnvironmentSpec
@@ -24,7 +26,9 @@ class DriveSession:
     counterfactual: bool
     live: LiveView | None = None
     failures: dict[str, str] = field(default_factory=dict)  # controller -> how it failed first, in all drives
-    seconds_per_step: float | None = None  # known after a drive, if the environment says it
+    control_period: float | None = None  # s, known after a drive, if the environment says it
+    frames: int | None = None  # pictures per episode, None: as many as are quickly drawn
+    no_pictures: str | None = None  # why there are none
 
     def open_live_page(self, port: int, *, objectives: list[str]) -> str:
         """Open the live page and return its address."""
@@ -46,30 +50,37 @@ class DriveSession:
             self.live.close()
 
     def drive(
-        self, blender: Blender, *, title: str, track: Path | None = None, budget: float | None = None
+        self,
+        blender: Blender,
+        *,
+        title: str,
+        track: Path | None = None,
+        pictures: Path | None = None,
+        budget: float | None = None,
     ) -> dict[str, Any]:
-        """Drive all episodes and return the summary; track: directory for poses; budget: cost per episode."""
+        """Drive all episodes and return the summary; track, pictures: directories; budget: cost per episode."""
         from blendctl.blender import run
         from blendctl.blender.episode_stats import EpisodeStats, over_budget
         from blendctl.cli.blend_display import live_display
-        from blendctl.envs.lockstep import PeekingCopy, episode_limit
+        from blendctl.envs.lockstep import PeekingCopy, control_period, episode_limit
 
         stats = EpisodeStats(blender.names)
         with ExitStack() as stack:
             stack.enter_context(blender)
-            env: Any = self.environment.make()
-            stack.callback(env.close)
-            fps = env.metadata.get("render_fps")
-            self.seconds_per_step = getattr(env.unwrapped, "dt", None) or (1.0 / fps if fps else None)
-            tracker: Any = env
-            if self.environment.is_plain_world:
+            tracker: Any = self.environment.make() if pictures is None else self._open_drawn()
+            stack.callback(lambda: tracker.close())
+            self.control_period = control_period(tracker)
+            if self.counterfactual and not self.environment.is_plain_world:
+                tracker = PeekingCopy(tracker)
+            if self.environment.is_plain_world or track is not None:
                 from blendctl.envs.pose_recorder import PoseRecorder
 
-                tracker = PoseRecorder(env, track, theta=lambda: blender.bandit.theta, live=self.live is not None)
-                stack.callback(tracker.close)
-            elif self.counterfactual:
-                tracker = PeekingCopy(env)
-            total = self.episodes * (episode_limit(env) or 1000)
+                tracker = PoseRecorder(tracker, track, theta=lambda: blender.bandit.theta, live=self.live is not None)
+            if pictures is not None and self.no_pictures is None:
+                from blendctl.envs.frame_recorder import FrameRecorder
+
+                tracker = FrameRecorder(tracker, pictures, episodes=self.episodes, frames=self.frames)
+            total = self.episodes * (episode_limit(tracker) or 1000)
             hint = f"live: {self.url}" if self.live is not None else ""
             show = stack.enter_context(live_display(title, names=self.names, total=total, hint=hint))
             publish = None if self.live is None else self.live.follow(title, tracker)
@@ -82,8 +93,26 @@ class DriveSession:
                     publish(record)
             if self.live is not None:
                 self.live.catch_up()
+            if pictures is not None:
+                self.no_pictures = self.no_pictures or tracker.problem
         for arm, reason in blender.drivers.first_failures.items():
             self.failures.setdefault(self.names[arm], reason)
         finished = stats.ended
         costs = stats.costs[:finished]
         return stats.summary() | over_budget(costs, budget) | {"returns": stats.returns[:finished], "costs": costs}
+
+    def check_pictures(self) -> None:
+        """Raise InputError if a number of pictures is wanted and there are none."""
+        if self.frames and self.environment.is_world:
+            raise InputError("--frames is for other environments: a page draws the worlds of blendctl itself")
+        if self.frames:
+            self._open_drawn().close()
+            if self.no_pictures is not None:
+                raise InputError(f"--frames: there are no pictures: {self.no_pictures}; leave it out")
+
+    def _open_drawn(self) -> Any:
+        """Make an environment that draws pictures, or remember why it does not."""
+        from blendctl.envs.frame_recorder import open_drawn
+
+        env, self.no_pictures = open_drawn(self.environment.make)
+        return env

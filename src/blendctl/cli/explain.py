@@ -29,12 +29,11 @@ def explain(run: Path, step: int, json_file: Path | None) -> None:
 
 
 def _facts(record: Record) -> dict[str, Any]:
-    """Return a decision as JSON data; that of a look-ahead run is in units of return and cost to go."""
-    import numpy as np
+    """Return a decision as JSON data, in the unit that it names."""
+    from blendctl.blender.explain import unit_in_words
 
-    info, decision = record.run_info, record.decision
+    info, decision, units = record.run_info, record.decision, record.units
     goals, foresight = info.objectives.names, record.foresight
-    units = np.ones(len(goals)) if foresight is None else foresight.units  # look-ahead: return and cost to go
     arms: dict[str, Any] = {}
     for arm, action in enumerate(record.proposals):
         arms[info.names[arm]] = {"proposed": None if action is None else action.tolist()}
@@ -47,7 +46,9 @@ def _facts(record: Record) -> dict[str, Any]:
             }
             if foresight is not None:
                 arms[info.names[arm]]["foreseen"] = dict(zip(goals, foresight.foreseen[arm].tolist(), strict=True))
-    feedback = None if record.feedback is None else dict(zip(goals, (record.feedback * units).tolist(), strict=True))
+    # the feedback of a step is in this unit already
+    came = None if record.feedback is None else record.feedback * (1.0 if foresight is None else units)
+    feedback = None if came is None else dict(zip(goals, came.tolist(), strict=True))
     return {
         **{name: getattr(record, name) for name in ("stage", "step", "steps", "episode")},
         "driver": record.name,
@@ -55,6 +56,7 @@ def _facts(record: Record) -> dict[str, Any]:
         "event": record.event,
         "rule": info.rule,
         "features": info.feature_name,
+        "unit": unit_in_words(record),
         "dial": None if foresight is None else _dial(record, foresight),
         "candidates": list(record.candidates),
         "loss_bound": float(record.loss_bound * record.loss_unit) if decision is not None else None,

@@ -17,15 +17,16 @@ STDOUT = Path("-")
 
 
 def make_table(*columns: str, left: int = 1, title: str | None = None, caption: str | None = None) -> Table:
-    """Make a table whose first `left` columns are text and whose other columns are numbers."""
+    """Make a table whose first `left` columns are text and whose other columns are numbers.
+
+    In a narrow terminal the widest columns wrap; nothing is cut.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     table = Table(title=title, caption=caption, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for position, column in enumerate(columns):
-        is_text = position < left
-        # Text after the first column may be long, so it wraps.
-        table.add_column(column, justify="left" if is_text else "right", no_wrap=position == 0 or not is_text)
+        table.add_column(column, justify="left" if position < left else "right", overflow="fold")
     return table
 
 

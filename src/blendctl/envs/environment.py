@@ -85,6 +85,8 @@ class EnvironmentSpec:
         env = self._make(render_mode)
         if render_mode is not None and hasattr(env.unwrapped, "mujoco_renderer"):
             _choose_opengl()
+            if not {"camera_id", "camera_name", "default_camera_config"} & set(self.arguments):
+                _follow(env.unwrapped.mujoco_renderer)
         return env if self.cost is None else ChosenCost(env, self.cost)
 
     def _make(self, render_mode: str | None) -> gymnasium.Env[Any, Any]:
@@ -295,6 +297,15 @@ def _choose_opengl() -> None:
         if backend is None:
             raise InputError(explain_missing())
         os.environ["MUJOCO_GL"] = backend
+
+
+def _follow(renderer: Any) -> None:
+    """Use the model's camera "track", if there is one: Gymnasium 1.4 takes a fixed one, and the robot leaves it."""
+    import mujoco
+
+    camera = mujoco.mj_name2id(renderer.model, mujoco.mjtObj.mjOBJ_CAMERA, "track")
+    if renderer.camera_id == -1 and camera != -1:
+        renderer.camera_id = camera
 
 
 def _accepts(function: Any, name: str) -> bool:

@@ -219,6 +219,23 @@ def episode_limit(env: Any) -> int | None:
     return min(known) if known else None
 
 
+def control_period(env: Any) -> float | None:
+    """Return the seconds of a control step, None if the environment does not say it.
+
+    It is `dt` of the innermost environment, as MuJoCo's and most others have it, or `tau`, as CartPole has it. The
+    frames per second of its pictures are another matter.
+    """
+    inner = env.unwrapped
+    compiled = getattr(getattr(inner, "batch", None), "compiled_task", None)  # of a world of blendctl
+    if compiled is not None:
+        from blendctl.envs.compiled_task import SUBSTEPS
+
+        return SUBSTEPS * float(compiled.timestep)
+    value: Any = getattr(inner, "dt", getattr(inner, "tau", None))
+    known = isinstance(value, int | float | np.number) and np.isfinite(value) and value > 0
+    return float(value) if known else None
+
+
 def _constant(actions: Any) -> Callable[[Any], Any]:
     return lambda observations: actions
 

@@ -1,4 +1,4 @@
-"""Record where everything is at every step, for a replay; a few microseconds per step.
+"""Record where everything is at every step, or what is observed, for a replay; a few microseconds per step.
 
 A track is a directory of Parquet files. A file holds rows of one episode and is written atomically; at most `GROUP`
 steps are in memory, so a crash loses no more. Row 0 of an episode is its initial state.
@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 from blendctl.arrays import FloatArray
 from blendctl.directory_lock import DirectoryLock
 from blendctl.envs import SingleWorld
+from blendctl.envs.observation_entries import ObservationEntries
 from blendctl.envs.scene_spec import Item, describe_world, items_of
 from blendctl.table_parts import list_parts, write_part
 
 TRACK_FORMAT = "blendctl-track"
 TRACK_VERSION = 2
+ENTRY = "observation_"  # and a number: the column of an entry of the observation
 GROUP = 512  # steps per file
 THETA_EVERY = 10  # steps between two samples of theta
 WIDEST_THETA = 64  # most entries of theta that are recorded: a chart of more is unreadable
@@ -38,7 +40,7 @@ class PoseRows:
 
 
 class PoseRecorder(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Environment wrapper that records poses, rewards and costs; of other environments than blendctl's no poses.
+    """Environment wrapper that records rewards, costs, and poses in a world of blendctl, elsewhere observations.
 
     path: directory of the track, None to write nothing.
     theta: returns the learner's present parameters (objectives, features), to be sampled along the way.
@@ -75,9 +77,10 @@ class PoseRecorder(gymnasium.Wrapper[Any, Any, Any, Any]):
             self.scenery, self._items = describe_world(task, plan), items_of(task, plan)
             self._goal = plan.goal
             poses = self._world.batch.worlds.qpos.shape[1] + 3 + 9 + 2 + 1
+        self._entries = ObservationEntries(env.observation_space if self._world is None else None)
         self._theta = theta if theta is not None and theta().size <= WIDEST_THETA else None
         self._thetas: dict[int, FloatArray] = {}
-        self._rows = np.zeros((GROUP, 2 + poses))
+        self._rows = np.zeros((GROUP, 2 + poses + len(self._entries.names)))
         if path is not None:
             self._lock = DirectoryLock(path)
             for part in list_parts(path):
@@ -96,7 +99,7 @@ class PoseRecorder(gymnasium.Wrapper[Any, Any, Any, Any]):
                 for item in self._items
                 if item.qpos_at < 0 and item.number != self._goal
             ]
-        self._record(0.0, 0.0)
+        self._record(0.0, 0.0, result[0])
         return result
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -106,10 +109,10 @@ class PoseRecorder(gymnasium.Wrapper[Any, Any, Any, Any]):
         if self._theta is not None and (self._first + self._count) % THETA_EVERY == 1:
             self._thetas[self._count] = np.array(self._theta(), np.float64)
         result = self.env.step(action)
-        self._record(float(result[1]), float(result[4].get("cost", 0.0)))
+        self._record(float(result[1]), float(result[4].get("cost", 0.0)), result[0])
         return result
 
-    def _record(self, reward: float, cost: float) -> None:
+    def _record(self, reward: float, cost: float, observation: Any) -> None:
         row = self._rows[self._count]
         self._count += 1
         row[0], row[1] = reward, cost
@@ -120,6 +123,8 @@ class PoseRecorder(gymnasium.Wrapper[Any, Any, Any, Any]):
             row[6:15] = worlds.rotation[0]
             row[15:17] = worlds.xy[0, self._goal]
             row[17:] = worlds.qpos[0]
+        else:
+            row[2:] = self._entries.values(observation)
 
     def fresh(self) -> list[PoseRows]:
         """Return the rows since the last call, for a live view."""
@@ -135,7 +140,8 @@ class PoseRecorder(gymnasium.Wrapper[Any, Any, Any, Any]):
             import pyarrow
 
             rows = self._pose_rows(0, self._count)
-            header = {"version": TRACK_VERSION, "scenery": self.scenery, "layout": rows.layout}
+            header: dict[str, Any] = {"version": TRACK_VERSION, "scenery": self.scenery, "layout": rows.layout}
+            header["entries"] = self._entries.names
             self._parts += 1
             write_part(self.path, self._parts, pyarrow.table(rows.columns), format_name=TRACK_FORMAT, header=header)
         if self._live and self._count > self._seen:
@@ -161,6 +167,8 @@ class PoseRecorder(gymnasium.Wrapper[Any, Any, Any, Any]):
         }
         if self._world is not None:
             columns |= self._poses(rows)
+        else:
+            columns |= {f"{ENTRY}{at}": row.astype(np.float32) for at, row in enumerate(rows[:, 2:].T)}
         return PoseRows(self.episode, columns | self._theta_columns(start, stop), self._layout)
 
     def _poses(self, rows: FloatArray) -> dict[str, NDArray[Any]]:

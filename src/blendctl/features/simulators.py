@@ -104,7 +104,7 @@ class CopiedEnvironment(Simulator):
     copies_driven = True
 
     def __init__(self, env: Any, *, cost: CostFunction | None) -> None:
-        self.envs = list(getattr(env, "envs", ())) if isinstance(env, VectorEnv) else [env]
+        self.envs = list(getattr(env, "envs", ())) if isinstance(env, VectorEnv) else [_without_watchers(env)]
         if not self.envs or not all(isinstance(one, gymnasium.Env) for one in self.envs):
             raise InputError(
                 "simulated look-ahead copies a Gymnasium environment or worlds of blendctl, actually: "
@@ -121,6 +121,13 @@ class CopiedEnvironment(Simulator):
         for env, seed in zip(envs, seeds, strict=True):
             env.unwrapped.np_random = np.random.default_rng(seed)
         return _EnvBranches(envs, observations[rows], np.ones(len(rows), np.bool_), copier=self.copier, cost=self.cost)
+
+
+def _without_watchers(env: Any) -> Any:
+    """Return the environment below wrappers that only record: its copies must not record."""
+    while isinstance(env, gymnasium.Wrapper) and getattr(env, "only_watches", False):
+        env = env.env
+    return env
 
 
 class SecondEnvironment(Simulator):

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from blendctl.reports.blend_run import BlendRun
-from blendctl.reports.blend_verdict import verdict_sentence
+from blendctl.reports.blend_verdict import relations, verdict_sentence
 from blendctl.reports.charts import blend_charts
 from blendctl.reports.foresight_chart import foresight_charts
 from blendctl.reports.page import Page, Section
-from blendctl.reports.page_data import Card, Color, Headline, Provenance, Table, TableRow
+from blendctl.reports.page_data import Card, Color, Headline, Interval, Provenance, Table, TableRow
 from blendctl.reports.page_warnings import blend_warnings
 from blendctl.reports.replay import moments, replay
+from blendctl.reports.standing import Standing, mean_and_interval, standing_chart, standing_of
 
 NOTE = "Means per episode with 95% confidence intervals."
-LOSS_NOTE = "Average loss: true maximal loss per stage, in scaled units. Its bound: the average loss cannot exceed it."
+SCORE_NOTE = "Corner score: 0 on the line of all mixtures, 1 at the return of the first at the cost of the last."
 
 
 def headline(run: BlendRun) -> Headline:
     """Return the headline: the verdict about the blend, and what of the run is missing."""
     banner = list(run.folder.missing)
-    for what, table in (("record", run.stages), ("track", run.poses)):
-        if table is not None and table.damaged:
-            banner.append(f"Unreadable files of the {what} were left out: {', '.join(table.damaged)}.")
+    damaged = {"record": run.stages and run.stages.damaged, "track": run.poses and run.poses.damaged}
+    for what, files in (damaged | {"pictures": run.damaged_pictures}).items():
+        if files:
+            banner.append(f"Unreadable files of the {what} were left out: {', '.join(files)}.")
     planned = run.folder.about.get("planned_episodes")
     if planned and not run.folder.summary and run.stages:
         banner.append(f"{run.summary['episodes']} of {planned} episodes ended; {len(run.stages)} stages were recorded.")
     known = "return_mean" in run.summary
-    verdict = verdict_sentence(run.summary, run.names) if known else "Nothing was recorded."
-    return Headline(run.about.get("world") or "Recorded run", verdict, _claims(run), banner)
+    verdict = verdict_sentence(run.summary, run.names, has_cost=run.has_cost) if known else "Nothing was recorded."
+    claims = [*relations(run.summary, run.names, has_cost=run.has_cost), *_claims(run)] if known else []
+    return Headline(run.about.get("world") or "Recorded run", verdict, claims, banner)
 
 
 def _claims(run: BlendRun) -> list[str]:
@@ -54,11 +58,55 @@ def table(run: BlendRun) -> Table | None:
         for arm, name in enumerate(names)
         if name in alone
     ]
+    standing = standing_of(run.summary, names) if run.has_cost else None
+    if standing is not None:
+        rows.append(_mixing(standing))
     if "return_mean" in run.summary:
-        rows.append(_row("blended", run.summary, names, label="", color="blend", lookahead=lookahead))
+        score = None if standing is None else _score(standing)
+        row = _row("blended", run.summary, names, label="", color="blend", lookahead=lookahead)
+        rows.append(replace(row, score=score))
     if not rows:
         return None
-    return Table(rows, f"{NOTE} {LOSS_NOTE}" if any(row.loss is not None for row in rows) else NOTE)
+    if not run.has_cost:
+        rows = [replace(row, costs=(None, None, None)) for row in rows]
+    note = NOTE
+    if standing is not None:
+        note += (
+            f" Mixing: {standing.performant} drives some episodes by chance, {standing.safe} the others. {SCORE_NOTE}"
+        )
+    if not any(value is not None for row in rows for value in (row.correct, row.loss, row.bound)):
+        return Table(rows, note)
+    return Table(rows, f"{note} {_judged_note(run.judged)}", run.judged)
+
+
+def _judged_note(judged: str) -> str:
+    """Say what correct choices, losses and their bound are about."""
+    return (
+        f"Correct, loss and bound are about {judged} after a decision, and say nothing of the episode: the share of "
+        "choices that no other controller’s feedback dominates, the mean of the true maximal losses in scaled units, "
+        "and what this mean cannot exceed."
+    )
+
+
+def _mixing(standing: Standing) -> TableRow:
+    """Return the row of mixing by chance, with the return nearest to that of the blend."""
+    return TableRow(
+        "mixing",
+        f"{standing.share:.0%} of the episodes with {standing.performant}",
+        "faint",
+        highlighted=False,
+        returns=mean_and_interval(standing.mixture[:, 0]),
+        costs=mean_and_interval(standing.mixture[:, 1]),
+        share=[],
+        score=None if standing.score.value is None else (0.0, None, None),
+    )
+
+
+def _score(standing: Standing) -> Interval | None:
+    if standing.score.value is None:
+        return None
+    low, high = standing.score.interval or (None, None)
+    return standing.score.value, low, high
 
 
 def _row(
@@ -126,6 +174,7 @@ SECTIONS: tuple[Section[BlendRun], ...] = (
     Section("replay", "Replay", replay),
     Section("moments", "Costliest moments", moments),
     Section("foresight", "Foresight", foresight_charts),
+    Section("standing", "Return against cost", standing_chart),
     Section("charts", "Charts", blend_charts),
     Section("warnings", "Warnings", blend_warnings),
     Section("provenance", "How it was made", provenance),

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from blendctl.blender.episode_stats import over_budget
+from blendctl.blender.run_status import stage_in_words
+from blendctl.errors import InputError
 from blendctl.features.base import VALUES_TO_GO
+from blendctl.reports.entry_choice import choose_entries
 from blendctl.reports.replay import ReplayData, ReplayedEpisode, episode_sums
 from blendctl.reports.run_data import FloatArray, PoseTable, StageTable, read_poses, read_stages
 from blendctl.reports.run_dir import RunDir
+from blendctl.reports.run_pictures import MEGABYTES, read_pictures
 from blendctl.statistics import mean_interval
 
 
@@ -24,6 +29,7 @@ class BlendRun:
     poses: PoseTable | None
     summary: dict[str, Any]  # of the run, or computed from its record; empty if nothing was recorded
     recording: ReplayData | None
+    damaged_pictures: list[str] = field(default_factory=list)  # names of files
 
     @property
     def about(self) -> dict[str, Any]:
@@ -43,9 +49,22 @@ class BlendRun:
         names = self.stages.objectives
         return list(VALUES_TO_GO)[: len(names)] if self.stages.header.get("lookahead") else names
 
+    @property
+    def has_cost(self) -> bool:
+        """Whether the blend minimises a cost, or one occurred."""
+        objectives = self.stages.objectives if self.stages else ["-cost"]
+        return any("cost" in name for name in objectives) or any(self.summary.get("costs") or ())
 
-def read_blend_run(folder: RunDir, *, replays: int) -> BlendRun:
-    """Read a run; the `replays` costliest episodes are to be replayed."""
+    @property
+    def judged(self) -> str:
+        """What `correct`, the loss and its bound are about: "the next 20 ms", or so many control steps."""
+        if self.about.get("judged") or self.stages is None:
+            return str(self.about.get("judged") or "the next control step")
+        return stage_in_words(int(self.stages.column("steps").max()), self.about.get("control_period"))
+
+
+def read_blend_run(folder: RunDir, *, replays: int, megabytes: float = MEGABYTES) -> BlendRun:
+    """Read a run; the `replays` costliest episodes are to be replayed, with pictures of so many megabytes."""
     stages, poses = read_stages(folder.record), read_poses(folder.track)
     about = folder.about | folder.summary
     if stages is None:
@@ -54,8 +73,36 @@ def read_blend_run(folder: RunDir, *, replays: int) -> BlendRun:
     costliest = sorted(sums, key=lambda episode: -episode.cost)[:replays]
     shown = sorted(costliest, key=lambda episode: episode.number)
     note = f"The {len(shown)} costliest of {len(sums)} episodes." if len(shown) < len(sums) else ""
-    recording = ReplayData(stages, poses, shown, about.get("seed"), note)
-    return BlendRun(folder, stages, poses, _summary_of_record(stages, sums) | about, recording)
+    numbers = [episode.number for episode in shown]
+    pictures, damaged = read_pictures(folder.path / "frames", numbers, megabytes=megabytes)
+    recording = ReplayData(
+        stages,
+        poses,
+        shown,
+        about.get("seed"),
+        note,
+        entries=choose_entries(poses, numbers, None),
+        pictures=pictures,
+        control_period=about.get("control_period"),
+        no_picture=_no_picture(about, poses),
+    )
+    return BlendRun(folder, stages, poses, _summary_of_record(stages, sums) | about, recording, damaged)
+
+
+def plot_entries(run: BlendRun, wanted: Sequence[str]) -> BlendRun:
+    """Plot these entries of the observation, see `choose_entries`."""
+    if run.recording is None:
+        raise InputError("nothing was recorded, so there are no entries of observations to plot")
+    return replace(run, recording=replace(run.recording, entries=choose_entries(run.poses, [], wanted)))
+
+
+def _no_picture(about: dict[str, Any], poses: PoseTable | None) -> str:
+    """Say why an episode has neither a map nor pictures."""
+    if about.get("no_pictures"):
+        return f"No pictures: {about['no_pictures']}."
+    if poses is not None and poses.scenery is not None:
+        return "The poses of this episode were not recorded."
+    return 'No pictures of this run. `blendctl blend` records them with --out, if render_mode="rgb_array" works.'
 
 
 def true_loss(stages: StageTable) -> FloatArray:

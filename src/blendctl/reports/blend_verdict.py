@@ -1,4 +1,4 @@
-"""Compare the blend with each controller alone, in one sentence."""
+"""Judge the blend by each controller alone and by mixing them by chance, in words."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from blendctl.reports.standing import standing_of
 from blendctl.statistics import mean_interval
 
-NEAR = 0.1  # relative difference; means that differ by less, and not significantly, are called about the same
+RELATIONS = {1: "higher than", 0: "not shown to differ from", -1: "lower than"}
 
 
 def compare(first: dict[str, Any], second: dict[str, Any], quantity: str) -> int:
@@ -32,26 +33,60 @@ def compare(first: dict[str, Any], second: dict[str, Any], quantity: str) -> int
     return int(left[0] > right[1]) - int(left[1] < right[0])
 
 
-def verdict_sentence(summary: dict[str, Any], names: list[str]) -> str:
-    """Compare the return with the first controller's, the cost with the first and the last controller's."""
+def verdict_sentence(summary: dict[str, Any], names: list[str], *, has_cost: bool = True) -> str:
+    """Say in one short sentence whether the blend is better, and its means."""
     episodes, alone = summary["episodes"], summary.get("alone") or {}
-    over = f"Over {episodes} episode{'s' if episodes != 1 else ''}" if episodes else "Before the first episode ended"
-    mean, paid = summary["return_mean"], summary["cost_mean"]
-    if len(names) < 2 or any(name not in alone for name in (names[0], names[-1])) or episodes == 0:
-        return f"{over}, the blend had a mean return of {mean:.1f} and a mean cost of {paid:.1f}."
-    fast, safe = names[0], names[-1]
-    returned = _relation(summary, alone[fast], "return")
-    above, below = _relation(summary, alone[fast], "cost"), _relation(summary, alone[safe], "cost")
-    joined = f"and {below} " if below != above else "or " if below.startswith("not") else "and "
-    return (
-        f"{over}, the blend’s return of {mean:.1f} was {returned} {fast}’s ({alone[fast]['return_mean']:.1f}); "
-        f"its cost of {paid:.1f} was {above} {fast}’s ({alone[fast]['cost_mean']:.1f}) "
-        f"{joined}{safe}’s ({alone[safe]['cost_mean']:.1f})."
-    )
+    means = f"return {summary['return_mean']:.1f}"
+    means += f", cost {summary['cost_mean']:.1f}" if has_cost else ""
+    if not episodes:
+        return f"Before the first episode ended: {means}."
+    over = f"{means}, over {episodes} episode{'s' if episodes != 1 else ''}"
+    if len(names) < 2 or any(name not in alone for name in names):
+        return f"The blend alone was driven: {over}."
+    signs = {name: _signs(summary, alone[name], has_cost=has_cost) for name in names}
+    better = [name for name, (low, high) in signs.items() if low >= 0 < high]
+    worse = [name for name, (low, high) in signs.items() if low < 0 >= high]
+    if len(better) == len(names):
+        both = f"{names[0]} and than {names[1]}" if len(names) == 2 else f"each of the {len(names)} controllers"
+        return f"The blend is better than {both} alone: {over}."
+    if worse:
+        return f"The blend is worse than {worse[0]} alone: {over}."
+    standing = standing_of(summary, names) if has_cost else None
+    if standing is None or standing.score.interval is None:
+        return f"No controller alone is shown to be better or worse than the blend: {over}."
+    mixing = f"mixing {standing.performant} and {standing.safe} by chance"
+    low, high = standing.score.interval
+    if low > 0:
+        return f"The blend is better than {mixing}: {over}."
+    if high < 0:
+        return f"The blend is worse than {mixing}: {over}."
+    return f"The blend is not shown to differ from {mixing}: {over}."
 
 
-def _relation(first: dict[str, Any], second: dict[str, Any], quantity: str) -> str:
-    one, other = first[f"{quantity}_mean"], second[f"{quantity}_mean"]
-    near = abs(one - other) <= NEAR * max(abs(one), abs(other))
-    unclear = "about the same as" if near else "not significantly different from"
-    return {1: "higher than", 0: unclear, -1: "lower than"}[compare(first, second, quantity)]
+def relations(summary: dict[str, Any], names: list[str], *, has_cost: bool = True) -> list[str]:
+    """Compare return and cost with those of each controller alone, and describe the corner score; a sentence each."""
+    alone = {name: row for name, row in (summary.get("alone") or {}).items() if name in names}
+    if not alone or not summary.get("episodes"):
+        return []
+    sentences = []
+    for quantity in ("return", "cost") if has_cost else ("return",):
+        mean = f"{quantity}_mean"
+        parts = [
+            f"{RELATIONS[compare(summary, row, quantity)]} {name} ({row[mean]:.1f})" for name, row in alone.items()
+        ]
+        sentences.append(f"{quantity.capitalize()} {summary[mean]:.1f}: {', '.join(parts)}.")
+    standing = standing_of(summary, names) if has_cost else None
+    if standing is not None and standing.score.value is not None:
+        span = standing.score.interval
+        words = "no interval" if span is None else f"95% interval {span[0]:+.2f} to {span[1]:+.2f}"
+        sentences.append(
+            f"Corner score {standing.score.value:+.2f} ({words}): 0 is mixing by chance, 1 the return of "
+            f"{standing.performant} at the cost of {standing.safe}."
+        )
+    return sentences
+
+
+def _signs(summary: dict[str, Any], row: dict[str, Any], *, has_cost: bool) -> tuple[int, int]:
+    """Return the least and the greatest of: shown better (1) or worse (-1) in return, and in cost."""
+    signs = [compare(summary, row, "return"), *([-compare(summary, row, "cost")] if has_cost else [])]
+    return min(signs), max(signs)

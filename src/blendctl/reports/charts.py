@@ -40,14 +40,14 @@ def _short(value: float) -> float | None:
     return float(f"{value:.6g}") if np.isfinite(value) else None
 
 
-def loss_chart(prefix: str, lines: Sequence[tuple[ArrayLike, ArrayLike]], *, x: str, note: str) -> Chart:
+def loss_chart(title: str, lines: Sequence[tuple[ArrayLike, ArrayLike]], *, x: str, note: str) -> Chart:
     """Chart the bound and the average loss, each as x and y; they may be orders of magnitude apart."""
     (bound_x, bound), (loss_x, loss) = lines
     both = [
         series("its bound", bound_x, bound, color="ink", dashed=True),
         series("average loss", loss_x, loss, color="blend"),
     ]
-    return Chart(f"{prefix}Average loss and its bound", _known(both), x, log=True, note=note)
+    return Chart(title, _known(both), x, log=True, note=note)
 
 
 def share_chart(prefix: str, x: ArrayLike, shares: dict[str, FloatArray], *, axis: str) -> Chart:
@@ -80,12 +80,21 @@ def blend_charts(run: BlendRun) -> list[Chart] | None:
     correct = 100.0 * _running_mean(stages.floats("correct"))
     line = series("blended", number, correct, color="blend")
     losses = [(number, _running_mean(values)) for values in (stages.floats("loss_bound"), true_loss(stages))]
-    note = "true maximal loss per stage and its upper bound, both averaged since the start; scaled units"
+    title = f"Average loss in {run.judged}, and its bound"
+    note = "true maximal loss and its upper bound, both averaged since the start; scaled units"
     charts = [
-        *(_per_episode(run, quantity) for quantity in ("return", "cost")),
-        Chart("Correct choices", _known([line]), "stage", unit="%", low=0.0, high=100.0),
+        *(_per_episode(run, quantity) for quantity in (("return", "cost") if run.has_cost else ("return",))),
+        Chart(
+            f"Correct choices, judged by {run.judged}",
+            _known([line]),
+            "stage",
+            unit="%",
+            low=0.0,
+            high=100.0,
+            note=f"no other controller is better in {run.judged}; this says nothing of the episode",
+        ),
         # The bound of a look-ahead run is about values to go, which no counterfactual step measures.
-        *([] if stages.header.get("lookahead") else [loss_chart("", losses, x="stage", note=note)]),
+        *([] if stages.header.get("lookahead") else [loss_chart(title, losses, x="stage", note=note)]),
         _shares(stages),
         *_theta(run),
     ]
@@ -99,7 +108,8 @@ def _per_episode(run: BlendRun, quantity: str) -> Chart:
     ]
     values.append(("blended", "blend", run.summary.get(f"{quantity}s") or []))
     lines = [series(name, np.arange(1, len(y) + 1), y, color=color) for name, color, y in values if y]
-    return Chart(quantity.capitalize(), lines, "episode", "dots", low=0.0 if quantity == "cost" else None)
+    positive = quantity == "cost" and all(value >= 0 for _, _, y in values for value in y)
+    return Chart(quantity.capitalize(), lines, "episode", "dots", low=0.0 if positive else None)
 
 
 def _running_mean(values: FloatArray) -> FloatArray:

@@ -119,7 +119,8 @@ def table(run: CompareRun) -> Table:
                 correct=row.get("correct_ratio"),
             )
         )
-    return Table(rows, NOTE + " Who drove: the share of the first controller. Correct: of the next control step only.")
+    note = f"{NOTE} Who drove: the share of the first controller. Correct says nothing of the episode."
+    return Table(rows, note, "the next control step")
 
 
 def figure(run: CompareRun) -> Figure | None:

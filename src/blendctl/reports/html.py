@@ -12,7 +12,7 @@ from blendctl.reports.binary_columns import as_script_text
 from blendctl.reports.page import Page, R
 
 # each builds on the ones before it; the scripts of the sections follow, then main
-SCRIPTS = ("basics", "charts", "episodes", "player", "world", "panel", "timeline", "live")
+SCRIPTS = ("basics", "charts", "scatter", "episodes", "player", "world", "pictures", "panel", "timeline", "live")
 
 
 def page_html(page: Page[R], run: R) -> str:

@@ -63,6 +63,7 @@ class TableRow:
     loss: float | None = None
     bound: float | None = None
     over_budget: Interval | None = None  # share of episodes
+    score: Interval | None = None  # corner score
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class Table:
 
     rows: list[TableRow]
     note: str
+    judged: str = ""  # what correct, loss and bound are about: "the next 20 ms"
 
 
 @dataclass(frozen=True)
@@ -84,16 +86,19 @@ class Series:
     dashed: bool = False
     low: list[float | None] | None = None  # ends of a band around the line
     high: list[float | None] | None = None
+    left: list[float | None] | None = None  # ends of an interval of x, in a scatter
+    right: list[float | None] | None = None
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart: lines, lines with marked points, or stacked areas."""
+    """A chart: lines, lines with marked points, stacked areas, or a scatter of single points and lines."""
 
     title: str
     series: list[Series]
     x: str  # what the horizontal axis counts
-    kind: Literal["line", "dots", "stack"] = "line"
+    kind: Literal["line", "dots", "stack", "scatter"] = "line"
+    y: str = ""  # what the vertical axis shows, "" if the title says it
     unit: str = ""
     low: float | None = None  # ends of the vertical axis, None to fit the data
     high: float | None = None
@@ -119,6 +124,14 @@ class ForesightCharts:
 
 
 @dataclass(frozen=True)
+class Pictures:
+    """Pictures of an episode."""
+
+    steps: list[int]  # control steps of the pictures, ascending
+    sources: list[str]  # WebP as base64
+
+
+@dataclass(frozen=True)
 class Episode:
     """An episode of a replay, and where its rows begin in the packed columns."""
 
@@ -131,6 +144,8 @@ class Episode:
     step_at: int
     pose_at: int | None  # None without poses
     layout: list[list[float]]  # fixed objects: kind, x, y, rotation
+    entry_at: int | None = None  # None without entries of the observation
+    pictures: Pictures | None = None
 
 
 @dataclass(frozen=True)
@@ -142,6 +157,9 @@ class Replay:
     columns: dict[str, list[Any]] = field(default_factory=dict)
     blob: str = ""
     note: str = ""
+    entries: list[str] = field(default_factory=list)  # labels of the plotted entries: columns entry_0, entry_1, ...
+    step_seconds: float | None = None  # control period, None if it is not known
+    no_picture: str = ""  # why an episode has neither map nor pictures
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from blendctl.envs.pose_recorder import ENTRY
 from blendctl.reports.binary_columns import Packer
 from blendctl.reports.page import Run
-from blendctl.reports.page_data import Episode, Moment, Replay
+from blendctl.reports.page_data import Episode, Moment, Pictures, Replay
 from blendctl.reports.run_data import PoseTable, StageTable
 
 BITS = 12  # of the mantissa: four digits, as many as the page shows
@@ -42,6 +43,10 @@ class ReplayData:
     episodes: list[ReplayedEpisode]  # those that are shown
     seed: int | None  # of episode 0
     note: str = ""
+    entries: list[tuple[str, str]] = field(default_factory=list)  # label and column of each that is plotted
+    pictures: dict[int, Pictures] = field(default_factory=dict)  # by episode
+    control_period: float | None = None  # s
+    no_picture: str = "This world cannot be drawn from above."
 
 
 class RecordedRun(Run, Protocol):
@@ -78,9 +83,16 @@ def replay(run: RecordedRun) -> Replay | None:
     packer.add("cost", np.concatenate([cut.costs for cut in cuts]), "f")
     if poses is not None and any(len(cut.pose_rows) for cut in cuts):
         _pack_poses(poses, np.concatenate([cut.pose_rows for cut in cuts]), packer)
-    stage_at, step_at, pose_at = (
+    for at, (_, column) in enumerate(recording.entries):
+        assert poses is not None
+        packer.add(
+            f"entry_{at}", poses.columns[column][np.concatenate([cut.entry_rows for cut in cuts])], "f", bits=BITS
+        )
+    stage_at, step_at, pose_at, entry_at = (
         np.cumsum([0, *counts]).tolist()
-        for counts in zip(*((len(cut.rows), len(cut.rewards), len(cut.pose_rows)) for cut in cuts), strict=True)
+        for counts in zip(
+            *((len(cut.rows), len(cut.rewards), len(cut.pose_rows), len(cut.entry_rows)) for cut in cuts), strict=True
+        )
     )
     episodes = [
         Episode(
@@ -93,11 +105,18 @@ def replay(run: RecordedRun) -> Replay | None:
             step_at=step_at[i],
             pose_at=pose_at[i] if len(cut.pose_rows) else None,
             layout=poses.layouts.get(sums.number, []) if poses is not None and len(cut.pose_rows) else [],
+            entry_at=entry_at[i] if recording.entries and len(cut.entry_rows) else None,
+            pictures=recording.pictures.get(sums.number),
         )
         for i, (sums, cut) in enumerate(zip(recording.episodes, cuts, strict=True))
     ]
     scenery = None if poses is None else poses.scenery
-    return Replay(scenery, episodes, packer.directory, packer.text(), recording.note)
+    return Replay(
+        scenery, episodes, packer.directory, packer.text(), recording.note,
+        entries=[label for label, _ in recording.entries],
+        step_seconds=recording.control_period if scenery is None else scenery["step_seconds"],
+        no_picture=recording.no_picture,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -109,6 +128,7 @@ class _Cut:
     rewards: FloatArray  # (steps,)
     costs: FloatArray  # (steps,)
     pose_rows: IntArray  # (steps + 1,) of the track, empty if the world cannot be drawn
+    entry_rows: IntArray  # (steps + 1,) of the track, empty without entries of the observation
 
 
 def _cut(stages: StageTable, poses: PoseTable | None, episode: int) -> _Cut:
@@ -119,11 +139,11 @@ def _cut(stages: StageTable, poses: PoseTable | None, episode: int) -> _Cut:
     pose_rows = _pose_rows(poses, episode)[: total + 1]
     if poses is None or len(pose_rows) < 2:
         rewards, costs = (_at_last_step(stages.floats(name)[rows], lengths) for name in ("reward", "cost"))
-        return _Cut(rows, starts, rewards, costs, pose_rows[:0])
+        return _Cut(rows, starts, rewards, costs, pose_rows[:0], pose_rows[:0])
     rewards, costs = (poses.columns[name][pose_rows[1:]] for name in ("reward", "cost"))
     within = starts < len(pose_rows)
     shown = pose_rows if poses.scenery is not None else pose_rows[:0]
-    return _Cut(rows[within], starts[within], rewards, costs, shown)
+    return _Cut(rows[within], starts[within], rewards, costs, shown, pose_rows if poses.entries else pose_rows[:0])
 
 
 def _pose_rows(poses: PoseTable | None, episode: int) -> IntArray:
@@ -162,7 +182,7 @@ def _pack_stages(stages: StageTable, rows: IntArray, starts: IntArray, packer: P
 
 def _pack_poses(poses: PoseTable, rows: IntArray, packer: Packer) -> None:
     for name, values in poses.columns.items():
-        if name in NOT_POSES or name.startswith("theta_"):
+        if name in NOT_POSES or name.startswith(("theta_", ENTRY)):
             continue
         if name == "button":
             packer.add(name, values[rows], "b")

@@ -54,7 +54,7 @@ def _sentence(world: str, claims: dict[str, Any]) -> str:
 def table(run: ReproduceRun) -> Table | None:
     """List the roles of every world."""
     rows = [_row(run, world, role) for world, summary in run.verdicts.items() for role in COLORS if role in summary]
-    return Table(rows, NOTE) if rows else None
+    return Table(rows, NOTE, "the next control step") if rows else None
 
 
 def _row(run: ReproduceRun, world: str, role: str) -> TableRow:
@@ -111,8 +111,20 @@ def _charts(run: ReproduceRun, world: str) -> list[Chart]:
     return [
         Chart(f"{prefix}Return", _roles(points, "return"), axis, "dots"),
         Chart(f"{prefix}Cost", _roles(points, "cost"), axis, "dots", low=0.0),
-        Chart(f"{prefix}Correct choices", _roles(points, "correct_ratio", factor=100.0), axis, "dots", unit="%"),
-        loss_chart(prefix, [(line.point + 1, line.mean) for line in (bound, loss)], x=axis, note=note),
+        Chart(
+            f"{prefix}Correct choices",
+            _roles(points, "correct_ratio", factor=100.0),
+            axis,
+            "dots",
+            unit="%",
+            note="no other controller is better in the next control step; this says nothing of the episode",
+        ),
+        loss_chart(
+            f"{prefix}Average loss and its bound",
+            [(line.point + 1, line.mean) for line in (bound, loss)],
+            x=axis,
+            note=note,
+        ),
         share_chart(prefix, share.point + 1, shares, axis=axis),
         *_theta(run, world, prefix),
     ]

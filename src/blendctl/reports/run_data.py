@@ -74,8 +74,8 @@ class StageTable:
 
     @property
     def loss_unit(self) -> FloatArray:
-        """Return what one unit of a loss is worth, 1 or (n, 1): a return in a look-ahead run."""
-        return self.units[..., 0] if self.header.get("lookahead") else np.ones(1)
+        """Return what one unit of a loss is worth in the first objective, () or (n, 1)."""
+        return np.asarray(self.units[..., 0])
 
     def reasons(self, rows: NDArray[np.int64]) -> list[str]:
         """Return the reason of the decision of each given row."""
@@ -121,6 +121,7 @@ class PoseTable:
     layouts: dict[int, list[list[float]]]  # by episode
     columns: dict[str, NDArray[Any]]  # (rows,)
     damaged: list[str]
+    entries: list[str]  # names of the entries of the observation, in the order of their columns
 
 
 def read_poses(parts: list[Path]) -> PoseTable | None:
@@ -133,7 +134,8 @@ def read_poses(parts: list[Path]) -> PoseTable | None:
     }
     table = _concatenate(read)
     columns = {name: np.asarray(table[name].to_numpy()) for name in table.column_names}
-    return PoseTable(list(read.values())[-1][0]["scenery"], layouts, columns, damaged)
+    last = list(read.values())[-1][0]
+    return PoseTable(last["scenery"], layouts, columns, damaged, list(last.get("entries") or ()))
 
 
 _Parts = dict[str, tuple[dict[str, Any], "pyarrow.Table"]]  # file name -> header, rows

@@ -118,6 +118,7 @@ function keys(spec) {
 }
 
 function keySign(line) {
+  if (line.dot) return tint(element("i", { class: line.hollow ? "dot hollow" : "dot" }), line.color);
   const sign = element("i", { class: line.dashed ? "swatch dashed" : "swatch line" });
   return line.dashed ? tint(sign, line.color) : fill(sign, line.color);
 }

@@ -20,7 +20,7 @@ function column(bytes, [kind, start, count]) {
 
 class Episode {
   constructor(about) {
-    Object.assign(this, { number: 0, seed: null, layout: [], complete: false, label: "" }, about);
+    Object.assign(this, { number: 0, seed: null, layout: [], complete: false, label: "", pictures: null }, about);
     this.steps = 0;
     this.stages = {}; // by name: a number per stage
     this.poses = {}; // by name: a number per step, the first for the initial state
@@ -30,6 +30,7 @@ class Episode {
     this.return = [0];
     this.costly = []; // steps that cost
     this.stageOf = [0]; // by step
+    this.entries = []; // of the observation: numbers per step, the first for the initial state
     this.poseCount = 0;
     this.reach = 0; // largest distance of the robot from the middle
   }
@@ -97,14 +98,15 @@ async function readEpisodes(data) {
   const poseNames = Object.keys(columns).filter((name) => /^(x|y|heading|button|.+_(x|y|turn))$/.test(name));
   const stageNames = Object.keys(columns).filter((name) => /^(start|arm|correct|bound|loss_\d+|(estimate|ucb)_\d+_\d+)$/.test(name));
   return data.episodes.map((about) => {
-    const { steps, stages, stage_at: stageAt, step_at: stepAt, pose_at: poseAt } = about;
+    const { steps, stages, stage_at: stageAt, step_at: stepAt, pose_at: poseAt, entry_at: entryAt } = about;
     const part = (names, start, count) => Object.fromEntries(names.map((name) => [name, columns[name].subarray(start, start + count)]));
     const texts = (name) => Array.from(columns[`${name}#`].subarray(stageAt, stageAt + stages), (i) => columns[name][i]);
-    const episode = new Episode({ number: about.number, seed: about.seed, layout: about.layout, complete: about.complete });
+    const episode = new Episode({ number: about.number, seed: about.seed, layout: about.layout, complete: about.complete, pictures: about.pictures });
     const rewards = columns.reward.subarray(stepAt, stepAt + steps);
     const costs = columns.cost.subarray(stepAt, stepAt + steps);
     episode.extend(rewards, costs, part(stageNames, stageAt, stages), texts("reason"), texts("event"));
     if (poseAt !== null) episode.addPoses(part(poseNames, poseAt, steps + 1));
+    if (entryAt !== null) episode.entries = data.entries.map((_, i) => columns[`entry_${i}`].subarray(entryAt, entryAt + steps + 1));
     return episode;
   });
 }

@@ -51,7 +51,7 @@ function followLive(data, replay) {
     showHeadline(message);
     if (message.scenery && !scenery) {
       scenery = message.scenery;
-      player.stepSeconds = scenery.step_seconds;
+      player.period = player.stepSeconds = scenery.step_seconds;
       replay.show(scenery);
     }
   });

@@ -21,7 +21,7 @@ class Panel {
       const note = sign > 0 ? "estimate · upper bound" : "estimate · lower bound";
       return { goal, sign, rows: this.block(word, note) };
     });
-    this.losses = this.block("loss", "the smallest is chosen");
+    this.losses = this.block("loss", `as ${inWords(objectives[0])[0]} · the smallest is chosen`);
   }
 
   block(title, note) {
@@ -32,7 +32,7 @@ class Panel {
       const mean = fill(element("i", { class: "mean" }), arm);
       const value = element("span", { class: "value" });
       const track = element("span", { class: "track", "aria-hidden": "true" }, zero, span, mean);
-      const row = element("div", { class: "bar" }, element("span", { class: "label", title: name }, name), track, value);
+      const row = element("div", { class: name.length > 13 ? "bar long" : "bar" }, element("span", { class: "label", title: name }, name), track, value);
       block.append(row);
       return { row, zero, span, mean, value };
     });

@@ -4,7 +4,8 @@ const SPEEDS = [0.25, 0.5, 1, 2, 4, 8, 16];
 class Player {
   constructor(episodes, stepSeconds) {
     this.episodes = episodes;
-    this.stepSeconds = stepSeconds || 0.02;
+    this.period = stepSeconds || null; // control period in seconds, null if it is not known
+    this.stepSeconds = stepSeconds || 0.05; // of playback
     this.index = 0;
     this.time = 0; // in steps, with a fraction while it plays
     this.speed = 1;

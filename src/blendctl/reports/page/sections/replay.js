@@ -1,4 +1,4 @@
-// The replay: the world from above, who drives and why, the timeline; on the live page it follows the run.
+// The replay: the world from above or its pictures, who drives and why, the timeline; on the live page it follows the run.
 const REPLAY = `
   <div class="section-head">
     <label class="pick">Episode <select id="episode"></select></label>
@@ -7,7 +7,9 @@ const REPLAY = `
   <div class="stage">
     <div class="view">
       <canvas id="world" role="img" aria-label="The world from above"></canvas>
-      <p id="no-map" hidden>This world cannot be drawn from above. Decisions, return and cost are shown beside.</p>
+      <canvas id="picture" role="img" aria-label="Picture of the environment" hidden></canvas>
+      <p id="picture-step" class="hint" hidden></p>
+      <p id="no-map" hidden></p>
       <ul id="legend" class="legend" aria-label="Legend"></ul>
     </div>
     <div class="transport" role="group" aria-label="Playback">
@@ -32,7 +34,8 @@ section("replay", async (host, data, page) => {
   byId("replay-note").hidden = !data.note;
   setText(byId("replay-note"), data.note);
   const episodes = await readEpisodes(data);
-  const player = new Player(episodes, (data.scenery || {}).step_seconds);
+  const player = new Player(episodes, data.step_seconds || (data.scenery || {}).step_seconds);
+  setText(byId("no-map"), `${data.no_picture} Decisions, return and cost are shown beside.`.trim());
   const replay = makeReplay(data, player, page);
   replay.show(data.scenery);
   replay.list();
@@ -49,8 +52,9 @@ function makeReplay(data, player, page) {
     if (player.playing) player.pause();
     player.seek(step);
   };
-  const timeline = new Timeline(byId("timeline"), page.names, seekByHand);
+  const timeline = new Timeline(byId("timeline"), page.names, data.entries, seekByHand);
   const [scrub, clock, pick, speed, play] = ["scrub", "clock", "episode", "speed", "play"].map(byId);
+  const pictures = new PictureView(byId("picture"), byId("picture-step"), () => schedule());
   let view = null;
   let scheduled = false;
   let playing = null;
@@ -61,7 +65,10 @@ function makeReplay(data, player, page) {
     if (!episode) return;
     const drawable = view !== null && episode.drawable;
     byId("world").hidden = !drawable;
-    byId("no-map").hidden = drawable || page.kind === "live";
+    const pictured = !drawable && episode.pictures !== null;
+    byId("picture").hidden = byId("picture-step").hidden = !pictured;
+    byId("no-map").hidden = drawable || pictured || page.kind === "live";
+    if (pictured) pictures.draw(episode, player.step);
     if (drawable) {
       view.theme = document.documentElement.dataset.theme;
       view.draw(episode, player.time);
@@ -71,7 +78,8 @@ function makeReplay(data, player, page) {
     scrub.max = player.end;
     scrub.value = player.step;
     scrub.setAttribute("aria-valuetext", `step ${player.step} of ${player.end}`);
-    setText(clock, `${player.step} / ${player.end} · ${fixed(player.step * player.stepSeconds, 1)} s`);
+    const seconds = player.period ? ` · ${fixed(player.step * player.period, 1)} s` : "";
+    setText(clock, `${player.step} / ${player.end}${seconds}`);
     if (pick.value !== String(player.index)) pick.value = String(player.index);
     if (playing !== player.playing) {
       playing = player.playing;
