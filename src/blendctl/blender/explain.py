@@ -143,7 +143,7 @@ def _feedback(record: Record) -> str:
         if record.feedback is None:
             return f"{came}; {learned}"
         values = (record.feedback * record.units).tolist()
-        words = (quantity_in_words(info, goal, value) for goal, value in enumerate(values))
+        words = [quantity_in_words(info, goal, value) for goal, value in enumerate(values)]
         return f"{came}; with the value of where it ended: {', '.join(f'{w} {v:.4g}' for w, v in words)}; {learned}"
     if record.feedback is None:
         return "no feedback was observed"
