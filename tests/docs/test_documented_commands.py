@@ -58,7 +58,12 @@ EVERY = [pytest.param(page, id=page.stem) for page in PAGES if list(lines_of(pag
 @pytest.fixture
 def desk(tmp_path, monkeypatch):
     """A directory with what the pages assume: a controller, a task, a finished run, recordings."""
-    (tmp_path / "mine.py").write_text("def drive(observation):\n    return [0.5, 0.0]\n")
+    (tmp_path / "mine.py").write_text(
+        "def drive(observation):\n    return [0.5, 0.0]\n"
+        "def energy(observation):\n    return [2.0 if observation[2] > 0 else -2.0]\n"
+        "def regulator(observation):\n    return [-2.0 * observation[1]]\n"
+        "def speeding(observation, action, info):\n    return float(abs(observation[2]) > 5.0)\n"
+    )
     (tmp_path / "volcano.py").write_text(
         "from blendctl.envs import Goal, Hazards, Task\n"
         "volcano = Task('Point', 'goal', 1.5, (Goal(), Hazards(2, name='lava')))\n"
