@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ PUBLISHED = {
     "CarButton1": (("PPO, early termination", 4.47, 25.0), ("TRPO-PID", -0.31, 15.2)),
 }
 _DARKER = {"#E69F00": "#9A6A00", "#56B4E9": "#1B75A8"}  # for text, which needs more contrast than markers
+LABEL = 30  # characters of a line of a label
 INK, PALE, QUIET = "#222222", "#6A6A6A", "#9A9A9A"
 
 
@@ -157,7 +159,7 @@ def _labels(axes: Axes, methods: Mapping[str, Any]) -> None:
         color, _ = _style(name)
         score = method["corner_score"]
         axes.annotate(
-            name if score is None else f"{name}  {score:+.2f}",
+            _wrapped(name) if score is None else f"{_wrapped(name)}  {score:+.2f}",
             (method["cost_mean"], method["return_mean"]),
             xytext=(1.03, place),
             textcoords="axes fraction",
@@ -169,6 +171,11 @@ def _labels(axes: Axes, methods: Mapping[str, Any]) -> None:
             annotation_clip=False,
         )
     axes.text(1.03, 1.015, "method, corner score", transform=axes.transAxes, fontsize=7.5, color=PALE)
+
+
+def _wrapped(name: str) -> str:
+    """Break a long name into lines, so that it leaves room for the axes."""
+    return "\n".join(textwrap.wrap(name, LABEL)) or name
 
 
 def _spread(wanted: Sequence[float], *, gap: float) -> list[float]:
