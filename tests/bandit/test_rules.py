@@ -24,7 +24,7 @@ from blendctl.errors import InputError, StateError
 indices = hnp.arrays(np.float64, (5, 3), elements=st.integers(-4, 4).map(float))
 
 
-def stage_of(ucb, *, updates=0.0, feedback_sum=None):
+def stage_of(ucb, *, updates=0.0, feedback_sum=None, tolerance=1e-9):
     ucb = np.asarray(ucb, dtype=float)
     arms, m = ucb.shape[-2:]
     lead = ucb.shape[:-2]
@@ -34,7 +34,7 @@ def stage_of(ucb, *, updates=0.0, feedback_sum=None):
         width=np.zeros((*lead, arms)),
         loss=pareto.maximal_loss(ucb),
         radius=np.ones(lead),
-        tolerance=np.full(lead, 1e-9),
+        tolerance=np.full(lead, tolerance),
         updates=np.full(lead, updates),
         feedback_sum=np.zeros((*lead, m)) if feedback_sum is None else np.asarray(feedback_sum, float),
         whitened=np.zeros((*lead, arms, 2)),
@@ -243,3 +243,7 @@ def test_a_rule_that_answers_nonsense_changes_nothing(answer):
         bandit.decide(np.eye(2))
     np.testing.assert_array_equal(bandit._core.state, before[0])
     np.testing.assert_array_equal(bandit._core.rng, before[1])
+
+
+def test_without_a_tolerance_equal_entries_are_equal():
+    assert marked(MaximalLoss(), [[0.0, 5.0], [0.0, 4.0], [5.0, 0.0]], tolerance=0.0) == [0, 2]

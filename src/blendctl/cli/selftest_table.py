@@ -25,6 +25,8 @@ def figures_table(figures: Sequence[Measured]) -> Table:
         value = "none" if one.figure is None else f"{one.figure:.3g}"
         verdict = "[green]pass[/]" if one.passed else "[red bold]FAIL[/]"
         table.add_row(escape(name), escape(one.name), value, f"{one.limit:.3g}", verdict)
+        for note in one.notes if one.check != last else ():
+            table.add_row("", escape(note), "", "", "")
         if one.message and one.check != last:
             table.add_row("", f"[red]{escape(one.message)}[/]", "", "", "")
         last = one.check

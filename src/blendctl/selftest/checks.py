@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
 TIMEOUT = 3000.0  # s
 PATIENCE = 1.0  # s until a process that was interrupted is killed
@@ -24,7 +25,8 @@ class Check:
     """Figures that must not exceed their limits, and how they are measured.
 
     Either `measure(repetitions)` returns the figures, or `command` is run, in which "{}" stands for the repetitions.
-    The last line of its output is a JSON object with the figures. Every check may have the limit "exit code".
+    The last line of its output is a JSON object with the figures, and "notes" if it has some: lines for the reader.
+    Every check may have the limit "exit code".
     """
 
     name: str
@@ -55,6 +57,7 @@ class Measured:
     passed: bool
     seconds: float  # of the whole check
     message: str = ""  # why it could not be measured
+    notes: tuple[str, ...] = ()  # of the whole check
 
 
 class _Running:
@@ -100,17 +103,17 @@ def _send(child: subprocess.Popen[str], number: signal.Signals) -> None:
 def run_check(check: Check, repetitions: int, *, running: _Running | None = None) -> list[Measured]:
     """Measure a check in its own process, which is in `running` meanwhile."""
     started = time.perf_counter()
-    figures, message = _measure(check, repetitions, running or _Running())
+    figures, notes, message = _measure(check, repetitions, running or _Running())
     seconds = round(time.perf_counter() - started, 1)
     results = []
     for name, limit in check.limits.items():
         figure = figures.get(name)
         passed = figure is not None and figure <= limit
-        results.append(Measured(check.name, repetitions, name, figure, limit, passed, seconds, message))
+        results.append(Measured(check.name, repetitions, name, figure, limit, passed, seconds, message, notes))
     return results
 
 
-def _measure(check: Check, repetitions: int, running: _Running) -> tuple[dict[str, float], str]:
+def _measure(check: Check, repetitions: int, running: _Running) -> tuple[dict[str, float], tuple[str, ...], str]:
     environment = os.environ | check.environment
     with subprocess.Popen(
         check.words(repetitions), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
@@ -122,17 +125,18 @@ def _measure(check: Check, repetitions: int, running: _Running) -> tuple[dict[st
         except subprocess.TimeoutExpired:
             _send(child, signal.SIGKILL)
             child.communicate()
-            return {}, f"no answer within {TIMEOUT:.0f} s"
+            return {}, (), f"no answer within {TIMEOUT:.0f} s"
         finally:
             running.discard(child)
     lines = out.strip().splitlines()
-    figures: dict[str, float] = {}
+    figures: dict[str, Any] = {}
     if lines and lines[-1].startswith("{"):
         figures = json.loads(lines[-1])
     elif child.returncode and check.measure is not None:
-        return {}, (err.strip() or f"the process exited with code {child.returncode}").splitlines()[-1]
+        return {}, (), (err.strip() or f"the process exited with code {child.returncode}").splitlines()[-1]
     message = "" if child.returncode == 0 else "\n".join((out + err).strip().splitlines()[-20:])
-    return figures | {"exit code": float(child.returncode)}, message
+    notes = tuple(figures.pop("notes", ()))
+    return figures | {"exit code": float(child.returncode)}, notes, message
 
 
 def run_checks(checks: Sequence[Check], *, full: bool = False, workers: int = 1) -> Iterator[list[Measured]]:
