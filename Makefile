@@ -24,10 +24,10 @@ $(VENV)/.core: pyproject.toml requirements.lock | $(BIN)/python
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# torch and what needs it is pinned by version alone, because its builds differ between indexes.
+# The lock lists every package that is needed, but torch, hence --no-deps. torch is pinned by version alone: see .ci/lock.
 $(VENV)/.dev: pyproject.toml constraints.txt requirements-dev.lock | $(BIN)/python
 	@echo "==> installing blendctl with the packages for its tests (a few minutes the first time)"
-	@$(PIP) install --quiet --require-hashes --requirement requirements-dev.lock
+	@$(PIP) install --quiet --require-hashes --no-deps --requirement requirements-dev.lock
 	@$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable ".[$(EXTRAS)]"
 	@touch $@ $(VENV)/.core
 
@@ -80,6 +80,7 @@ docs: $(VENV)/.dev
 	@echo "==> the documentation, into site/"
 	@$(BIN)/python docs/commands.py
 	@$(BIN)/python docs/results.py
+	@$(BIN)/python docs/guarantees.py
 	@$(BIN)/python docs/pictures.py
 	@$(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
