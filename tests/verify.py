@@ -1,16 +1,22 @@
-"""Measure every promise at its full size, print one table and write verify.json: `make verify`."""
+"""Measure every promise at its full size, print one table and write verify.json: `make verify`.
+
+`python tests/verify.py WORD...` measures the checks whose names contain a word, and keeps the figures of the others.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from blendctl.cli.output import table_console, write_json
 from blendctl.cli.selftest_table import figures_table, results_json
 from blendctl.selftest import CHECKS
 from blendctl.selftest.checks import Check, run_checks
 
+FILE = Path("verify.json")
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 PASSED = {"exit code": 0.0}
 # Loaders, kernels and properties, with kernels that check the bounds of their arrays.
@@ -43,6 +49,16 @@ ALONE = (
 )
 
 
+def _with_earlier(results: dict[str, Any]) -> dict[str, Any]:
+    """Add the figures of the checks that were not measured again, in the order of the checks."""
+    order = [check.name for check in (*CHECKS, *REPOSITORY, *ALONE)]
+    new = {figure["check"] for figure in results["figures"]}
+    earlier = json.loads(FILE.read_text())["figures"] if FILE.is_file() else []
+    figures = [*results["figures"], *(one for one in earlier if one["check"] not in new and one["check"] in order)]
+    figures.sort(key=lambda figure: order.index(figure["check"]))
+    return results | {"passed": all(figure["passed"] for figure in figures), "figures": figures}
+
+
 def main(wanted: list[str]) -> int:
     """Run the checks whose names contain one of the words, all without words; return the exit code."""
     every = [c for c in (*CHECKS, *REPOSITORY, *ALONE) if not wanted or any(word in c.name for word in wanted)]
@@ -54,8 +70,7 @@ def main(wanted: list[str]) -> int:
         verdict = "pass" if all(one.passed for one in results) else "FAIL"
         print(f"{number}/{len(every)} {results[0].check}: {verdict}, {results[0].seconds:.0f} s", flush=True)
     table_console(None).print(figures_table(figures))
-    if not wanted:
-        write_json(Path("verify.json"), results_json(figures))
+    write_json(FILE, _with_earlier(results_json(figures)) if wanted else results_json(figures))
     return 0 if all(figure.passed for figure in figures) else 1
 
 

@@ -42,6 +42,11 @@ def test_the_table_of_the_gallery_matches_the_published_cards():
         assert all((ROOT / file).is_file() for file in files), card["command"]
 
 
+def test_the_measured_figures_are_those_of_the_verification():
+    written = (DOCS / "guarantees.md").read_text(encoding="utf-8")
+    assert written == script("guarantees").with_table(written), "run: python docs/guarantees.py"
+
+
 def test_pictures_match_their_script_and_are_small_and_readable():
     for name, draw in script("pictures").PICTURES.items():
         file = DOCS / "pictures" / f"{name}.svg"
