@@ -1,22 +1,21 @@
-"""highway-env: overtaking against keeping back; the cost is following closely, and a crash."""
+"""highway-env: one driver overtakes at full speed, one keeps back; the cost is a short headway, or a crash."""
 
 import numpy as np
 
 LEFT, IDLE, RIGHT, FASTER, SLOWER = range(5)
-CLOSE = 0.12  # of the 100 m that observations are scaled by
-LANE = 0.04 * 4  # half a lane, in the same way
+LANE = 4.0  # m
+HEADWAY = 0.8  # s, to the vehicle ahead
 
 
 def overtake(observation):
-    """Drive fast; change to a lane that is free, or brake, where a vehicle is ahead."""
-    own, others = observation[0], observation[1:]
-    ahead = _gap(others, 0.0)
-    if ahead > 0.3:
+    """Drive as fast as possible; change to the lane with the most room where a vehicle is ahead."""
+    ahead = _gap(observation, 0.0)
+    if ahead > 40.0:
         return FASTER
-    lanes = {LEFT: -2 * LANE, RIGHT: 2 * LANE}
-    free = {action: _gap(others, side) for action, side in lanes.items() if _on_road(own, side)}
-    best = max(free, key=free.get, default=SLOWER)
-    return best if free and free[best] > ahead else SLOWER if ahead < CLOSE else IDLE
+    sides = {LEFT: -LANE, RIGHT: LANE}
+    room = {action: _gap(observation, side) for action, side in sides.items() if _on_road(observation, side)}
+    best = max(room, key=room.get)
+    return best if room[best] > ahead + 5.0 and _clear(observation, sides[best]) else FASTER
 
 
 def keep_back(observation):
@@ -25,16 +24,25 @@ def keep_back(observation):
 
 
 def danger(observation, action, info):
-    """Cost of a step: 10 for a crash, 1 for following closely."""
-    return 10.0 * float(info["crashed"]) + float(_gap(observation[1:], 0.0) < CLOSE)
+    """Cost of a step: 1 for a short headway, 10 for a crash."""
+    return 10.0 * float(info["crashed"]) + float(_gap(observation, 0.0) < HEADWAY * observation[0][3])
 
 
-def _gap(others, side):
-    """Return the distance to the next vehicle ahead on a lane; vehicles beside count as ahead on other lanes."""
-    rear = -0.1 if side else 0.0
-    there = (others[:, 0] > 0) & (np.abs(others[:, 2] - side) < LANE) & (others[:, 1] > rear)
-    return float(others[there, 1].min()) if there.any() else 1.0
+def _others(observation, side):
+    others = observation[1:]
+    return others[(others[:, 0] > 0) & (np.abs(others[:, 2] - side) < LANE / 2)]
 
 
-def _on_road(own, side):
-    return -0.05 <= own[2] + side <= 0.8
+def _gap(observation, side):
+    """Return the distance to the next vehicle ahead on a lane beside, m."""
+    lane = _others(observation, side)
+    lane = lane[lane[:, 1] > 0]
+    return float(lane[:, 1].min()) - 5.0 if len(lane) else 100.0
+
+
+def _clear(observation, side):
+    return not (np.abs(_others(observation, side)[:, 1]) < 12.0).any()
+
+
+def _on_road(observation, side):
+    return -1.0 < observation[0][2] + side < 9.0

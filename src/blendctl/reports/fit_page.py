@@ -21,7 +21,7 @@ def fit_html(card: Mapping[str, Any]) -> str:
         f'<p class="kind">blendctl fit</p><h1>{escape(title)}</h1><p class="{kind}">{escape(card["words"])}</p>',
         _section("Methods, on episodes that none of them was chosen on", _methods(card)),
         _section("Return against cost", _scatter(card)),
-        _section("Contexts that were tried, on validation episodes", _candidates(card)),
+        _section("Settings that were tried, on validation episodes", _candidates(card)),
         _section("How it was made", _facts(card)),
     ]
     return (
@@ -76,17 +76,17 @@ def _scatter(card: Mapping[str, Any]) -> str:
 
 
 def _candidates(card: Mapping[str, Any]) -> str:
-    rows = [
-        [one["kind"], str(one["hold"]), str(one.get("horizon", "")), f"{one['utility']:.3f}"]
-        for one in card["validation"]
-    ]
+    settings = ("kind", "hold", "horizon", "dwell", "rule", "prefer")
+    rows = [[*(str(one.get(name, "")) for name in settings), f"{one['utility']:.3f}"] for one in card["validation"]]
     chosen = card["context"]
+    dwell = chosen.get("dwell", 1)
     note = (
-        f"Chosen: {chosen['kind']} look-ahead, a decision every {chosen['hold']} control steps, prefer "
+        f"Chosen: {chosen['kind']} look-ahead, a decision every {chosen['hold']} control steps"
+        f"{'' if dwell == 1 else f', at least {dwell} decisions from one switch to the next'}, prefer "
         f"{chosen['prefer']:g}. Utility: return / {card['scales']['return']:.4g} - cost / "
         f"{card['scales']['cost']:.4g}, in units of what the controllers differ by."
     )
-    return _table(["context", "hold", "horizon", "utility"], rows) + f"<p>{escape(note)}</p>"
+    return _table(["context", *settings[1:], "utility"], rows) + f"<p>{escape(note)}</p>"
 
 
 def _facts(card: Mapping[str, Any]) -> str:
