@@ -10,6 +10,17 @@ from typing import Any
 LONGEST = 200  # characters of a message
 
 
+def printable(text: str) -> str:
+    r"""Replace control characters, which could steer a terminal; lines and tabs stay.
+
+    >>> printable("peer\x1b[2J\n")
+    'peer?[2J\n'
+    """
+    return "".join(
+        letter if (letter >= " " and not "\x7f" <= letter < "\xa0") or letter in "\n\t" else "?" for letter in text
+    )
+
+
 def describe_error(error: BaseException) -> str:
     """Return the type and message of an error in plain text, even if the error cannot be printed.
 
@@ -19,7 +30,7 @@ def describe_error(error: BaseException) -> str:
     try:
         name, message = type(error).__name__, str(error)
         # A message may be a subclass of str, and it may hold surrogates, which no file can store.
-        return str.encode(f"{name}: {str.__str__(message)[:LONGEST]}", "utf-8", "replace").decode()
+        return printable(str.encode(f"{name}: {str.__str__(message)[:LONGEST]}", "utf-8", "replace").decode())
     except BaseException as another:
         if raised_by_signal(another):
             raise

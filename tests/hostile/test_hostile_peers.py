@@ -383,3 +383,17 @@ def test_closing_inside_an_admission_does_not_hang():
     done.start()
     done.join(timeout=SOON)
     assert not done.is_alive()
+
+
+def test_a_peer_cannot_steer_the_terminal():
+    steer = "\x1b[2J\x9b1m\r"
+    with Peer(frame({"id": 1, "error": steer})) as peer:
+        peer.welcome["name"] = steer
+        with RemoteController(peer.address, deadline=SOON) as there, pytest.raises(WireError) as failed:
+            there.act(np.zeros(3))
+        assert there.name == "?[2J?1m?"
+        assert str(failed.value).endswith("failed: ?[2J?1m?")
+        peer.welcome = {"error": steer}
+        with pytest.raises(WireError) as refused:
+            RemoteController(peer.address)
+        assert str(refused.value).endswith("refused: ?[2J?1m?")

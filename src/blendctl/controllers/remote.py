@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from blendctl.controllers.wire import PROTOCOL, Address, Channel, WireError, frame_limit, pack_array, unpack_array
 from blendctl.errors import InputError
+from blendctl.user_errors import printable
 
 MOST_ENTRIES = 1 << 16  # of an action
 MOST_UNANSWERED = 16  # requests without an answer after which a connection is given up
@@ -57,7 +58,7 @@ class RemoteController:
             channel.send({"op": "hello", "protocol": PROTOCOL, "token": self._token}, until=until)
             welcome = channel.receive(until=until)
             if "error" in welcome:
-                raise WireError(f"{self.address} refused: {welcome['error']}")
+                raise WireError(f"{self.address} refused: {printable(str(welcome['error']))}")
             self.action_size = _size(welcome, "action_size", most=MOST_ENTRIES)
             self.observation_size = _size(welcome, "observation_size", most=1 << 20)
         except OSError as error:
@@ -66,7 +67,7 @@ class RemoteController:
                 raise
             raise WireError(f"{self.address} closed the connection: {error}") from None
         self._unanswered.clear()
-        self.name = str(welcome.get("name", "remote"))
+        self.name = printable(str(welcome.get("name", "remote")))
         if welcome.get("predicts"):
             self.predict = self._predict  # only then it is a Predictor
         self._channel = channel
@@ -109,7 +110,7 @@ class RemoteController:
             raise WireError(f"lost the connection to {self.address}: {error}") from None
         if "error" in answer:
             reason = answer["error"] if isinstance(answer["error"], str) else "it does not say why"
-            raise WireError(f"{self.name} at {self.address} failed: {reason[:500]}")
+            raise WireError(f"{self.name} at {self.address} failed: {printable(reason[:500])}")
         return answer
 
     def _ask(self, message: dict[str, Any], until: float) -> dict[str, Any]:
