@@ -39,6 +39,13 @@ def test_the_page_says_which_stretch_of_time_correct_choices_are_about(folder):
     assert summary["judged"] == page_of(folder).section("table").judged == "the next 100 ms"
 
 
+def test_the_page_lists_environment_options_and_seeds(folder):
+    facts = dict(page_of(folder).section("provenance").facts)
+    assert facts["environment"].endswith(":Cart, episodes of 60 steps, control period 100 ms")
+    assert facts["seeds"] == "3 to 4"
+    assert "noise 0.1" in facts["options"]
+
+
 def test_pictures_are_thinned_to_the_size_that_is_allowed(folder):
     whole = page_of(folder).section("replay").episodes[0].pictures
     size = 2 * sum(map(len, whole.sources))

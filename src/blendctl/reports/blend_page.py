@@ -141,6 +141,7 @@ def provenance(run: BlendRun) -> Provenance:
     versions = about.get("versions") or {"blendctl": (stages.header.get("blendctl") if stages else None) or "?"}
     facts = [
         ("command", str(about.get("command") or "")),
+        ("environment", _environment(about)),
         ("seeds", "" if seed is None else f"{seed} to {seed + episodes - 1}" if episodes > 1 else str(seed)),
         ("controllers", ", ".join(str(spec) for spec in about.get("controllers") or ())),
         ("objectives", ", ".join(stages.objectives) if stages else ""),
@@ -152,6 +153,17 @@ def provenance(run: BlendRun) -> Provenance:
     ]
     cards = [_card(name, card) for name, card in (run.folder.about.get("cards") or {}).items()]
     return Provenance([(name, text) for name, text in facts if text], cards)
+
+
+def _environment(about: dict[str, Any]) -> str:
+    """Describe how an environment was made, "" if its name says it all."""
+    made = about.get("environment") or {}
+    parts = [f"{name} {value}" for name, value in (made.get("arguments") or {}).items()]
+    parts += [f"cost {made['cost']}"] if made.get("cost") else []
+    parts += [f"episodes of {made['episode_steps']} steps"] if made.get("episode_steps") else []
+    if about.get("control_period"):
+        parts.append(f"control period {1000 * about['control_period']:.4g} ms")
+    return ", ".join([made["name"], *parts] if made else parts)
 
 
 def _card(name: str, card: dict[str, Any] | None) -> Card:

@@ -69,7 +69,8 @@ def standing_chart(run: BlendRun) -> Chart | None:
         f"{standing.safe} the others. Above and left of it a blend is worth something."
     )
     if standing.score.value is None:
-        note += f" No corner score, {standing.score.reason}."
+        reason = (standing.score.reason or "").removeprefix("no corner: ")
+        note += f" There is no corner score: {reason}."
     else:
         note += f" Corner: the return of {standing.performant} at the cost of {standing.safe}."
     return Chart("", [line, *points], "cost", "scatter", y="return", note=note)
