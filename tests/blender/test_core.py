@@ -254,6 +254,7 @@ def test_the_public_names_are_there():
         ({"context": "next"}, "current, previous"),
         ({"names": ["a"]}, "2 different words"),
         ({"fallback": "slow"}, 'no controller; did you mean|fallback names "slow"'),
+        ({"fallback": 1}, "fallback must be the name of a controller"),
         ({"features": "prediction"}, 'did you mean "predictions"'),
         ({"features": "predictions"}, "has no context networks"),
         ({"features": lambda o, a, arm: [0.0]}, r"features.Custom\(function, size"),

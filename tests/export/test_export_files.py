@@ -205,6 +205,15 @@ def test_other_files_are_kept_unless_replaced(run_folder, tmp_path, capsys):
     assert "static int update" not in (tmp_path / "blend.c").read_text()
 
 
+def test_geometry_stays_in_double_where_next_steps_decide(tmp_path):
+    pair = [load("PointGoal1/ppo"), load("PointGoal1/ppo-lagrangian")]
+    for features, precision in (("predictions", "double"), ("lookahead", "single")):
+        blender = Blender(pair, features=features, stochastic=False, seed=0)
+        blender.export(tmp_path / features, world="PointGoal1", float32=True)
+        contract = json.loads((tmp_path / features / "contract.json").read_text())
+        assert contract["limits"]["precision"] == precision
+
+
 def test_a_saved_learner_needs_its_controllers(run_folder, tmp_path, capsys):
     file = tmp_path / "learner.safetensors"
     file.write_bytes((run_folder / "bandit.safetensors").read_bytes())

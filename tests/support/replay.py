@@ -109,8 +109,9 @@ class Difference:
     actions: float
 
     def expect_none(self, tolerance):
-        """Assert equal arms and actions, and psi and indices within the tolerance."""
-        assert (self.arms, self.actions) == (0, 0.0)
+        """Assert equal arms, actions equal up to the last bit of sines, and psi and indices within the tolerance."""
+        assert self.arms == 0
+        assert self.actions <= 1e-15  # NumPy and the C library may round a sine differently
         assert max(self.psi, self.indices) <= tolerance
 
 

@@ -57,7 +57,9 @@ def check_names(controllers: Sequence[Controller], names: Sequence[str] | None) 
 
 def check_fallback(fallback: str | Sequence[str] | None, names: Sequence[str]) -> tuple[int, ...]:
     """Return all arms in the fallback order: the named ones, then the others."""
-    declared = [] if fallback is None else [fallback] if isinstance(fallback, str) else list(fallback)
+    if not isinstance(fallback, str | Sequence | None):
+        raise InputError(f"fallback must be the name of a controller, or several, actually: {fallback!r}")
+    declared = [] if fallback is None else [fallback] if isinstance(fallback, str) else [str(name) for name in fallback]
     for name in declared:
         if name not in names:
             raise InputError(f'fallback names "{name}", which is not a controller; {did_you_mean(name, names)}')

@@ -64,7 +64,7 @@ class BlendFiles:
         """Write the blend as files that run without Python, with contract.json; return their paths.
 
         format: "c" writes blend.c and blend.h (C99), "onnx" writes blend.onnx. They start where `save` would stop.
-        float32: compute geometry in single precision; the learner stays in double.
+        float32: compute geometry in single precision, except for next-step predictions; the learner stays in double.
         stochastic: sample actions, with a generator from `seed`; otherwise means.
         replace: replace files in a directory that is not empty.
         world: world of blendctl that is driven, for names, units and golden vectors of a real drive.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 @click.argument("blend", type=click.Path(path_type=Path))
 @click.option("--format", "kind", type=click.Choice(["c", "onnx"]), default="c", help="Files to write.")
 @click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Output directory.")
-@click.option("--float32", is_flag=True, help="Compute geometry in single precision; the learner stays in double.")
+@click.option("--float32", is_flag=True, help="Compute geometry in single precision, except for next-step predictions.")
 @click.option("--stochastic", is_flag=True, help="Sample actions instead of using means.")
 @click.option("--frozen", is_flag=True, help="Decide without learning: leave the update of the learner out.")
 @click.option("--safe-action", multiple=True, type=float, help="Action when no controller is fit.  [zeros]")
@@ -65,6 +66,9 @@ def export(
         )  # fmt: skip
     click.echo("wrote " + ", ".join(f"{file} ({file.stat().st_size / 1e6:.2f} MB)" for file in files))
     if kind == "c":
+        limits = json.loads((out / "contract.json").read_text())["limits"]
+        if float32 and limits["precision"] == "double":
+            click.echo("geometry stays in double: next steps differ by less than single precision resolves")
         click.echo(f"compile with: cc -std=c99 -O3 -c {out / 'blend.c'}  (link with -lm)")
 
 

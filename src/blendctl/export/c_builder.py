@@ -28,6 +28,7 @@ class CBuilder:
     multiply_adds: dict[str, int] = field(default_factory=dict)  # in one decision, by the name of a network's function
     digests: dict[str, str] = field(default_factory=dict)  # SHA-256 of the weights, by the name of a network
     rings: int = 1  # most lidars of an encoding
+    double_geometry: bool = False  # decisions need encodings in double precision
     widest: int = 0  # most units of a hidden layer
     scratch: list[tuple[str, str]] = field(default_factory=list)  # field of the scratch memory, and how it starts
     scratch_size: int = 0  # bytes of these fields

@@ -61,12 +61,13 @@ class CBlend:
     """The C form of a blend. Making it raises InputError with every part that cannot be exported."""
 
     def __init__(self, spec: BlendSpec, *, float32: bool) -> None:
-        self.spec, self.float32 = spec, float32
+        self.spec = spec
         self.builder = CBuilder()
         self._controllers = write_controllers(
             self.builder, spec.names, spec.controllers, stochastic=spec.noise is not None
         )
         self._features = write_features(self.builder, spec)
+        self.float32 = float32 and not self.builder.double_geometry
         self._rule_text = self._rule(spec.options.made_rule)
         if self.builder.problems:
             listed = "".join(f"\n  - {problem}" for problem in self.builder.problems)

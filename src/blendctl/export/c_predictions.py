@@ -34,6 +34,8 @@ class _Piece:
 
 def write_predictions(builder: CBuilder, spec: BlendSpec, functions: list[str], horizons: tuple[int, ...]) -> list[str]:
     """Return the statements that write psi, one text per arm; append the functions that they call."""
+    # Next steps differ by less between controllers than the rounding of single precision changes them.
+    builder.double_geometry |= 1 in horizons
     pieces: list[_Piece] = []
     for arm, (name, controller) in enumerate(zip(spec.names, spec.controllers, strict=True)):
         if type(controller) is not NetworkController:

@@ -61,7 +61,7 @@ def c_files(spec: BlendSpec, *, float32: bool) -> dict[str, bytes]:
 
     blend = CBlend(spec, float32=float32)
     limits = {
-        "precision": "single" if float32 else "double",
+        "precision": "single" if blend.float32 else "double",
         "state_bytes": blend.state_bytes,
         "stack_bytes": blend.stack_bytes,
         "weight_bytes": blend.constant_bytes,
