@@ -10,14 +10,15 @@ from typing import Any
 LONGEST = 200  # characters of a message
 
 
-def printable(text: str) -> str:
+def printable(text: str, replacement: str = "?") -> str:
     r"""Replace control characters, which could steer a terminal; lines and tabs stay.
 
     >>> printable("peer\x1b[2J\n")
     'peer?[2J\n'
     """
     return "".join(
-        letter if (letter >= " " and not "\x7f" <= letter < "\xa0") or letter in "\n\t" else "?" for letter in text
+        letter if (letter >= " " and not "\x7f" <= letter < "\xa0") or letter in "\n\t" else replacement
+        for letter in text
     )
 
 

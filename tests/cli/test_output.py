@@ -1,11 +1,13 @@
-"""Tables in a narrow terminal: columns wrap, and nothing is cut."""
+"""Tables in a narrow terminal: columns wrap, and nothing is cut. Names from files cannot steer the terminal."""
 
 import io
+import re
 
 import pytest
 from rich.console import Console
 
-from blendctl.cli.output import make_table
+from blendctl.cli import main
+from blendctl.cli.output import echo, make_table, progress_bar, styled, table_console
 from blendctl.cli.selftest_table import figures_table
 from blendctl.selftest import CHECKS
 from blendctl.selftest.checks import Measured
@@ -41,3 +43,38 @@ def test_the_table_of_the_selftest_has_whole_words():
     words = printed(figures_table(rows)).split()
     for row in rows:
         assert set(row.check.split()[:-1]) | set(row.name.split()) <= set(words)
+
+
+HOSTILE = "swift\x1b]0;title\x07\x1b[2J\x9b31m[link=http://evil.example]x[/link]"
+STYLES = re.compile(r"\x1b\[[0-9;]*m")  # of the table itself
+
+
+def test_names_from_files_are_printed_as_text(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    table = make_table("name", HOSTILE, title=HOSTILE, caption=HOSTILE)
+    table.add_row(HOSTILE, styled(HOSTILE, "red"))
+    console = table_console(None)
+    console.width = 400
+    console.print(table)
+    console.print(HOSTILE)
+    echo(HOSTILE)
+    out = capsys.readouterr().out
+    assert STYLES.search(out)  # styled for a terminal
+    assert not set(STYLES.sub("", out)) & set(map(chr, [*range(9), *range(11, 32), *range(127, 160)]))
+    assert out.count("[link=http://evil.example]x[/link]") == 7
+
+
+def test_progress_shows_names_as_text(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with progress_bar() as progress:
+        progress.add_task(HOSTILE, total=1)
+        progress.refresh()
+    assert "\x1b]0;" not in capsys.readouterr().err
+
+
+def test_errors_hold_no_control_characters(capsys, tmp_path):
+    with pytest.raises(SystemExit):
+        main(["report", str(tmp_path / HOSTILE.replace("/", ""))])
+    err = capsys.readouterr().err
+    assert "swift?]0;title" in err
+    assert "\x1b" not in err

@@ -314,7 +314,16 @@ def test_a_finished_run_joins_a_zoo_with_its_card(tmp_path):
     assert load(path).card["seed"] == 1
 
 
-@pytest.mark.parametrize("card", [{"world": "PointGoal1"}, {"world": "../elsewhere", "algorithm": "ppo"}])
+@pytest.mark.parametrize(
+    "card",
+    [
+        {"world": "PointGoal1"},
+        {"world": "../elsewhere", "algorithm": "ppo"},
+        {"world": "..", "algorithm": "ppo"},
+        {"world": ".", "algorithm": "ppo"},
+        {"world": "PointGoal1", "algorithm": "ppo\0"},
+    ],
+)
 def test_a_card_that_names_no_place_in_the_zoo_is_refused(card, tmp_path):
     write_controller(controller(card=card), tmp_path / "c.safetensors")
     with pytest.raises(InputError, match="must name a world and an algorithm"):

@@ -10,6 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from blendctl._version import __version__
+from blendctl.cli.output import echo
 from blendctl.errors import BlendctlError, did_you_mean
 
 __all__ = ["main", "command_line"]
@@ -99,7 +100,7 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     if wanted and not context.resilient_parsing:
         from blendctl.cli.diagnostics import describe_version
 
-        click.echo(f"blendctl, version {__version__}\n{describe_version()}")
+        echo(f"blendctl, version {__version__}\n{describe_version()}")
         context.exit()
 
 
@@ -128,7 +129,7 @@ def main(args: list[str] | None = None) -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("blendctl: interrupted", err=True)
+        echo("blendctl: interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -136,6 +137,6 @@ def main(args: list[str] | None = None) -> None:
     except (BlendctlError, OSError, MemoryError) as error:
         if os.environ.get("BLENDCTL_DEBUG"):
             raise
-        click.echo(f"blendctl: {error}", err=True)
+        echo(f"blendctl: {error}", err=True)
         sys.exit(EXIT_ERROR)
     sys.exit(code if isinstance(code, int) else 0)

@@ -18,7 +18,7 @@ from blendctl.cli.certificate_option import open_monitor, status_words
 from blendctl.cli.environment_argument import EITHER, environment_argument
 from blendctl.cli.invocation import typed_command
 from blendctl.cli.multi_option import MultiValueCommand
-from blendctl.cli.output import json_bytes, make_table, optional, table_console, write_json
+from blendctl.cli.output import echo, json_bytes, make_table, optional, table_console, write_json
 from blendctl.errors import BlendctlError, InputError
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def blend(
     # Check the settings before the files of an earlier run are removed.
     with Blender(drivers, arm_names, seed=seed, **settings) as checked:
         if checked.feature.warning is not None:
-            click.echo(f"warning: {checked.feature.warning}", err=True)
+            echo(f"warning: {checked.feature.warning}", err=True)
         lookahead = checked.feature.lookahead
         budget = None if lookahead is None else lookahead.cost_budget
     summary: dict[str, Any] = {"world": world, "controllers": list(specs), "names": arm_names, "seed": seed}
@@ -184,7 +184,7 @@ def blend(
     recorder = None if out is None else Recorder(out / "record", overwrite=True)
     with session:
         if live:
-            click.echo(f"live: {session.open_live_page(port, objectives=list(checked.quantities))}", err=True)
+            echo(f"live: {session.open_live_page(port, objectives=list(checked.quantities))}", err=True)
             if open_page:
                 click.launch(session.url)
         if alone:
@@ -225,9 +225,9 @@ def blend(
     console = table_console(json_file)
     console.print(_table(summary, arm_names, judged=judged))
     if judged and (words := bound_words(summary)) is not None:
-        console.print(words, markup=False, soft_wrap=True)
+        console.print(words, soft_wrap=True)
     if monitor is not None:
-        console.print(status_words(monitor), markup=False, soft_wrap=True)
+        console.print(status_words(monitor), soft_wrap=True)
     if out is not None:
         blender.save(out / "bandit.safetensors")
         write_atomically(out / "summary.json", json_bytes(summary))
@@ -236,13 +236,13 @@ def blend(
             f"explain a decision:   blendctl explain {out} --step N",
             f"page with a replay:   blendctl report {out}",
         ):
-            console.print(line, markup=False, soft_wrap=True)
+            console.print(line, soft_wrap=True)
     write_json(json_file, summary)
     if guard and status["guard"]["fallen_back_to"] is not None:
-        click.echo(f"the guard fell back to {status['guard']['fallen_back_to']}: use it instead", err=True)
+        echo(f"the guard fell back to {status['guard']['fallen_back_to']}: use it instead", err=True)
     for name, reason in session.failures.items():
         count = summary["failures"][name]
-        click.echo(f"warning: {name} failed {count} times in the blended run; at first it {reason}", err=True)
+        echo(f"warning: {name} failed {count} times in the blended run; at first it {reason}", err=True)
     silent = [name for name, acted in zip(arm_names, blender.drivers.acted, strict=True) if not acted]
     if silent:
         raise BlendctlError(
@@ -339,8 +339,6 @@ def _lookahead_settings(options: dict[str, Any], *, environment: EnvironmentSpec
 
 
 def _table(summary: dict[str, Any], names: list[str], *, judged: bool) -> Table:
-    from rich.markup import escape
-
     budget = summary.get("cost_budget")
     caption = f"features: {summary['features']}; means of {summary['episodes']} episodes, 95% intervals in the summary"
     if budget is not None:
@@ -357,7 +355,7 @@ def _table(summary: dict[str, Any], names: list[str], *, judged: bool) -> Table:
         caption=caption,
     )  # fmt: skip
     for title, row in (summary.get("alone", {}) | {"blended": summary}).items():
-        cells = [escape(title), f"{row['return_mean']:.2f}", f"{row['cost_mean']:.1f}"]
+        cells = [title, f"{row['return_mean']:.2f}", f"{row['cost_mean']:.1f}"]
         if budget is not None:
             low, high = row["over_budget_ci95"]
             cells.append(f"{row['over_budget']:.0%} ({low:.0%} to {high:.0%})")

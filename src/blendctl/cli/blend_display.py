@@ -37,13 +37,13 @@ def live_display(
 
     Yields a function to call with the statistics so far and each new record.
     """
-    from rich.console import Console, Group, RenderableType
+    from rich.console import Group, RenderableType
     from rich.live import Live
     from rich.text import Text
 
-    from blendctl.cli.output import progress_bar
+    from blendctl.cli.output import make_console, progress_bar
 
-    console = Console(stderr=True)
+    console = make_console()
     if not console.is_terminal:
         yield lambda stats, record: None
         return

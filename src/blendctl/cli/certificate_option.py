@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
+from blendctl.cli.output import echo
 from blendctl.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,9 +25,9 @@ def open_monitor(path: Path | None, *, world: str, controllers: Sequence[str]) -
     if not isinstance(certified, dict) or list(certified.values()) != file_digests("", controllers):
         raise InputError(f"{path} is a certificate of other controllers than {', '.join(controllers)}")
     if certificate.about.get("world") != world:
-        click.echo(f"warning: {path} was made in {certificate.about.get('world')}, this is {world}", err=True)
+        echo(f"warning: {path} was made in {certificate.about.get('world')}, this is {world}", err=True)
     if not certificate.passed:
-        click.echo(f"warning: the claim of {path} was not proven; its bounds are compared all the same", err=True)
+        echo(f"warning: the claim of {path} was not proven; its bounds are compared all the same", err=True)
     return CertificateMonitor(certificate)
 
 

@@ -19,7 +19,7 @@ from blendctl.cli import shared_options as shared
 from blendctl.cli.environment_argument import EITHER, environment_option
 from blendctl.cli.invocation import typed_command
 from blendctl.cli.multi_option import MultiValueCommand
-from blendctl.cli.output import make_table, table_console, write_json
+from blendctl.cli.output import echo, make_table, table_console, write_json
 from blendctl.cli.unit_runs import say_how_to_resume, unit_progress
 from blendctl.errors import InputError
 
@@ -119,7 +119,7 @@ def certify(
     prefers = [] if dial is None else _dial_settings(dial, settings)
     with (plan.at(prefers[0]) if prefers else plan).make_blender() as checked:
         if checked.feature.warning is not None:
-            click.echo(f"warning: {checked.feature.warning}", err=True)
+            echo(f"warning: {checked.feature.warning}", err=True)
     about = _about(plan)
     if plan.blend is not None and not prefers:
         about["arguments"]["features"] = checked.feature_name  # in words, with its dial
@@ -159,8 +159,8 @@ def certify(
     shutil.rmtree(store.directory)  # the certificate has every episode
     console = table_console(json_file)
     console.print(_table(certificate))
-    console.print(verdict_words(certificate), markup=False, soft_wrap=True)
-    console.print(f"wrote certificate.json and certificate.html in {target}", markup=False, soft_wrap=True)
+    console.print(verdict_words(certificate), soft_wrap=True)
+    console.print(f"wrote certificate.json and certificate.html in {target}", soft_wrap=True)
     write_json(json_file, certificate.to_dict())
     if not certificate.passed:
         sys.exit(1)
@@ -251,7 +251,7 @@ def _check_episodes(plan: Certification, claim: Claim, *, sequential: bool) -> N
     )
     if sequential:
         raise InputError(words)
-    click.echo(f"warning: {words}", err=True)
+    echo(f"warning: {words}", err=True)
 
 
 def _dial_settings(dial: tuple[float, float], count: int) -> list[float]:

@@ -9,10 +9,10 @@ import click
 
 from blendctl.cli import completers
 from blendctl.cli import shared_options as shared
-from blendctl.cli.output import make_table, table_console, write_json
+from blendctl.cli.output import make_table, styled, table_console, write_json
 from blendctl.cli.world_argument import world_option
 
-STYLES = {"good": "[green]good[/]", "note": "[yellow]note[/]", "bad": "[red bold]bad[/]"}
+STYLES = {"good": "green", "note": "yellow", "bad": "red bold"}
 
 
 @click.command(epilog="Example: blendctl check-controller mine.py:drive --world PointGoal1")
@@ -39,7 +39,7 @@ def check_controller(
     )
     table = make_table("check", "", "result", left=3, title=f"{controller} on {observations} observations of {world}")
     for result in results:
-        table.add_row(result.check, STYLES[result.verdict], result.message)
+        table.add_row(result.check, styled(result.verdict, STYLES[result.verdict]), result.message)
     console = table_console(json_file)
     console.print(table)
     write_json(json_file, [asdict(result) for result in results])

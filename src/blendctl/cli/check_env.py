@@ -11,13 +11,15 @@ import click
 from blendctl.cli import shared_options as shared
 from blendctl.cli.environment_argument import environment_argument
 from blendctl.cli.multi_option import MultiValueCommand
-from blendctl.cli.output import make_table, table_console, write_json
+from blendctl.cli.output import make_console, make_table, styled, table_console, write_json
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from blendctl.envs.environment import EnvironmentSpec
     from blendctl.envs.environment_check import EnvironmentCheck
 
-YES, NO = "[green]yes[/]", "[yellow]no[/]"
+YES, NO = ("yes", "green"), ("no", "yellow")
 
 
 @click.command(
@@ -33,11 +35,9 @@ def check_env(environment: EnvironmentSpec, seed: int, json_file: Path | None) -
     ENV is a world such as PointGoal1, a Gymnasium id such as HalfCheetah-v5, MODULE:ID, or FILE.py:FUNCTION, a function
     that makes an environment. The exit code is 1 if a blend cannot drive it.
     """
-    from rich.console import Console
-
     from blendctl.envs.environment_check import check_environment
 
-    with Console(stderr=True).status("checking"):
+    with make_console().status("checking"):
         found = check_environment(environment, seed=seed)
     console = table_console(json_file)
     table = make_table("", "", "", left=3, title=found.name)
@@ -45,18 +45,16 @@ def check_env(environment: EnvironmentSpec, seed: int, json_file: Path | None) -
         table.add_row(*row)
     console.print(table)
     for problem in (*found.problems, *found.notes):
-        console.print(f"- {problem}", markup=False, soft_wrap=True)
-    console.print("usable: a blend can drive it" if found.usable else "not usable", markup=False)
+        console.print(f"- {problem}", soft_wrap=True)
+    console.print("usable: a blend can drive it" if found.usable else "not usable")
     write_json(json_file, asdict(found))
     if not found.usable:
         raise SystemExit(1)
 
 
-def _rows(found: EnvironmentCheck) -> list[tuple[str, str, str]]:
-    from rich.markup import escape
-
-    def row(name: str, good: bool, words: Any) -> tuple[str, str, str]:
-        return name, YES if good else NO, escape(str(words))
+def _rows(found: EnvironmentCheck) -> list[tuple[str, Text, str]]:
+    def row(name: str, good: bool, words: Any) -> tuple[str, Text, str]:
+        return name, styled(*(YES if good else NO)), str(words)
 
     limit = "no limit known" if found.episode_steps is None else f"{found.episode_steps} steps"
     copies = f"for {found.copy_microseconds:.0f} µs each" if found.copy_exact else "no simulated look-ahead"

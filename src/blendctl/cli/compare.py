@@ -15,7 +15,7 @@ from blendctl.cli import shared_options as shared
 from blendctl.cli.environment_argument import EITHER, environment_argument
 from blendctl.cli.invocation import typed_command
 from blendctl.cli.multi_option import MultiValueCommand
-from blendctl.cli.output import make_table, mean_cells, optional, table_console, write_json
+from blendctl.cli.output import echo, make_table, mean_cells, optional, table_console, write_json
 from blendctl.cli.unit_runs import say_how_to_resume, unit_progress, warn_changed_versions, warn_damaged_units
 from blendctl.errors import BlendctlError, InputError, StateError
 
@@ -35,10 +35,10 @@ def _list_methods(ctx: click.Context, param: click.Parameter, value: bool) -> No
     from blendctl.switches.methods import METHODS
 
     for method in METHODS.values():
-        click.echo(f"{method.name:<15} {method.help}")
+        echo(f"{method.name:<15} {method.help}")
         for name, parameter in method.parameters.items():
             values = ", ".join(f"{v:g}" for v in parameter.values)
-            click.echo(f"    {method.name}.{name} = {values}: {parameter.help}")
+            echo(f"    {method.name}.{name} = {values}: {parameter.help}")
     ctx.exit()
 
 
@@ -138,9 +138,9 @@ def compare(
     console.print(_table(scores))
     console.print(_smoothness(scores))
     if scores["corner"]["reason"] is not None:
-        click.echo(scores["corner"]["reason"], err=True)
-    console.print(f"wrote compare.parquet, .json, .png, .svg and .pdf in {out}", markup=False, soft_wrap=True)
-    console.print(f"page:  blendctl report {out}", markup=False, soft_wrap=True)
+        echo(scores["corner"]["reason"], err=True)
+    console.print(f"wrote compare.parquet, .json, .png, .svg and .pdf in {out}", soft_wrap=True)
+    console.print(f"page:  blendctl report {out}", soft_wrap=True)
     write_json(json_file, scores)
     if failure is not None:
         raise failure
@@ -164,7 +164,7 @@ def _without_unsupported(plan: Comparison, *, requested: tuple[str, ...]) -> Com
         elif name in requested or name in plan.values:
             raise InputError(f"the method {name} needs {requirement}; leave it out, or use other controllers")
         else:
-            click.echo(f"left out: {name}, which needs {requirement}", err=True)
+            echo(f"left out: {name}, which needs {requirement}", err=True)
     return replace(plan, methods=tuple(supported), judge_every=plan.judge_every if hasattr(capable, "peek") else 0)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from blendctl.cli.output import make_table, progress_bar, table_console, write_json
+from blendctl.cli.output import echo, make_table, progress_bar, styled, table_console, write_json
 from blendctl.cli.shared_options import json_option
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def conformance(folder: Path, json_file: Path | None) -> None:
     write_json(json_file, {"worlds": {world_id(report.name): report.as_json() for report in reports}})
     failures = [f"{report.name}: {failure}" for report in reports for failure in report.failures()]
     for failure in failures:
-        click.echo(failure, err=True)
+        echo(failure, err=True)
     if failures:
         sys.exit(1)
 
@@ -63,6 +63,6 @@ def _table(reports: list[Report]) -> Table:
             f"{r.layouts - r.layout_mismatch}/{r.layouts}",
             *(f"{difference:.0e}" if difference else "0" for difference in differences),
             f"{r.loose.cost_mismatch + r.loose.goal_mismatch}",
-            "[red]differs[/red]" if r.failures() else "[green]ok[/green]",
+            styled("differs", "red") if r.failures() else styled("ok", "green"),
         )
     return table

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from blendctl.cli import shared_options as shared
-from blendctl.cli.output import make_table, progress_bar, table_console, write_json
+from blendctl.cli.output import echo, make_table, progress_bar, table_console, write_json
 
 SHOWN_ARMS = 5  # arms whose shares fit the table; the JSON has all
 
@@ -64,11 +64,11 @@ def bandit(out: Path, **settings: Any) -> None:
             " ".join(f"{100 * share:.0f}" for share in result.shares[:SHOWN_ARMS]) + more,
         )
     table_console(None).print(table)
-    click.echo("regret: cumulative Pareto regret, bounded by Theorem 1; loss: average maximal loss, by Theorem 2")
+    echo("regret: cumulative Pareto regret, bounded by Theorem 1; loss: average maximal loss, by Theorem 2")
     picture = io.BytesIO()
     draw_demo(results).savefig(picture, format="png", dpi=150)
     write_atomically(out / "bandit.png", picture.getvalue())
     write_json(
         out / "bandit.json", {"settings": settings, "rules": {result.rule: result.summary() for result in results}}
     )
-    click.echo(f"wrote {out / 'bandit.png'} and {out / 'bandit.json'}")
+    echo(f"wrote {out / 'bandit.png'} and {out / 'bandit.json'}")

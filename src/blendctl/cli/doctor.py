@@ -7,15 +7,10 @@ from pathlib import Path
 
 import click
 
-from blendctl.cli.output import make_table, progress_bar, table_console, write_json
+from blendctl.cli.output import make_table, progress_bar, styled, table_console, write_json
 from blendctl.cli.shared_options import json_option
 
-STYLES = {
-    "works": "[green]works[/]",
-    "missing": "[yellow]missing[/]",
-    "skipped": "[dim]skipped[/]",
-    "broken": "[red bold]broken[/]",
-}
+STYLES = {"works": "green", "missing": "yellow", "skipped": "dim", "broken": "red bold"}
 
 
 @click.command(epilog="Example: blendctl doctor --json out/doctor.json")
@@ -26,8 +21,6 @@ def doctor(quick: bool, json_file: Path | None) -> None:
 
     The exit code is 1 if something is broken or a required package is missing. A missing extra is not an error.
     """
-    from rich.markup import escape
-
     from blendctl.cli.diagnostics import describe_installation, find_dependencies, run_checks
     from blendctl.cli.smoke_checks import CHECKS
 
@@ -39,7 +32,7 @@ def doctor(quick: bool, json_file: Path | None) -> None:
         bar = progress.add_task(f"checking {names[0]}", total=len(names))
         for result in run_checks(dependencies, quick=quick):
             results.append(result)
-            table.add_row(result.check, STYLES[result.verdict], escape(result.message))
+            table.add_row(result.check, styled(result.verdict, STYLES[result.verdict]), result.message)
             upcoming = names[min(len(results), len(names) - 1)]
             progress.update(bar, advance=1, description=f"checking {upcoming}")
     installed = ", ".join(f"{d.package} {d.version}" for d in dependencies if d.version is not None)
@@ -50,9 +43,9 @@ def doctor(quick: bool, json_file: Path | None) -> None:
     for dependency in unusable:
         if dependency.version is not None:
             version = f"{dependency.package} {dependency.version} is not {dependency.wanted}"
-            console.print(f"{version}:  {dependency.command} --upgrade", markup=False)
+            console.print(f"{version}:  {dependency.command} --upgrade")
     for command in dict.fromkeys(result.command for result in results if result.command):
-        console.print(f"to install what is missing:  {command}", markup=False, soft_wrap=True)
+        console.print(f"to install what is missing:  {command}", soft_wrap=True)
     faults = [d.package for d in unusable] + [result.check for result in results if result.verdict == "broken"]
     console.print(f"not working: {', '.join(faults)}" if faults else "everything that is installed works")
     packages = [asdict(d) | {"usable": d.usable, "command": d.command} for d in dependencies]

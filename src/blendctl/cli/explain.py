@@ -24,7 +24,7 @@ def explain(run: Path, step: int, json_file: Path | None) -> None:
     from blendctl.blender.explain import explain_record, read_record
 
     record = read_record(run, step=step)
-    table_console(json_file).print(explain_record(record), markup=False, soft_wrap=True)
+    table_console(json_file).print(explain_record(record), soft_wrap=True)
     write_json(json_file, _facts(record))
 
 

@@ -11,6 +11,7 @@ import click
 from blendctl.cli import completers
 from blendctl.cli import shared_options as shared
 from blendctl.cli.multi_option import MultiValueCommand
+from blendctl.cli.output import echo
 from blendctl.cli.world_argument import world_option
 from blendctl.errors import InputError
 
@@ -64,12 +65,12 @@ def export(
             out, format="c" if kind == "c" else "onnx", float32=float32, stochastic=stochastic, replace=replace,
             world=world, seed=seed,
         )  # fmt: skip
-    click.echo("wrote " + ", ".join(f"{file} ({file.stat().st_size / 1e6:.2f} MB)" for file in files))
+    echo("wrote " + ", ".join(f"{file} ({file.stat().st_size / 1e6:.2f} MB)" for file in files))
     if kind == "c":
         limits = json.loads((out / "contract.json").read_text())["limits"]
         if float32 and limits["precision"] == "double":
-            click.echo("geometry stays in double: next steps differ by less than single precision resolves")
-        click.echo(f"compile with: cc -std=c99 -O3 -c {out / 'blend.c'}  (link with -lm)")
+            echo("geometry stays in double: next steps differ by less than single precision resolves")
+        echo(f"compile with: cc -std=c99 -O3 -c {out / 'blend.c'}  (link with -lm)")
 
 
 def _open(

@@ -79,14 +79,12 @@ def fit(
             raise
     console = table_console(json_file)
     console.print(_table(result.card))
-    console.print(f"verdict: {result.verdict}. {result.card['words']}", markup=False, soft_wrap=True)
-    console.print(f"wrote {out / 'blend.safetensors'}, card.json and report.html", markup=False, soft_wrap=True)
+    console.print(f"verdict: {result.verdict}. {result.card['words']}", soft_wrap=True)
+    console.print(f"wrote {out / 'blend.safetensors'}, card.json and report.html", soft_wrap=True)
     write_json(json_file, result.card)
 
 
 def _table(card: dict[str, Any]) -> Table:
-    from rich.markup import escape
-
     table = make_table(
         "", "return", "±", "cost", "±", "score", "95%",
         title=f"{card['environment']}, {card['episodes']} unseen episodes",
@@ -96,7 +94,7 @@ def _table(card: dict[str, Any]) -> Table:
     for name, row in card["methods"].items():
         span = row["corner_score_ci95"]
         table.add_row(
-            escape(name),
+            name,
             *mean_cells(row),
             optional(row["corner_score"], "+.2f"),
             "" if span is None else f"{span[0]:+.2f} {span[1]:+.2f}",

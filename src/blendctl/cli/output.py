@@ -1,17 +1,24 @@
-"""Output of the commands: tables on stdout, JSON where `--json` asks for it, progress on stderr."""
+"""Output of the commands: tables on stdout, JSON where `--json` asks for it, progress on stderr.
+
+Whatever comes from a file or a peer is printed as plain text: no markup, and no control characters.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from blendctl.user_errors import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
     from rich.table import Table
+    from rich.text import Text
 
 STDOUT = Path("-")
 
@@ -48,11 +55,36 @@ def mean_cells(row: dict[str, Any]) -> list[str]:
     return cells
 
 
+def styled(text: str, style: str) -> Text:
+    """Return text with a style, for a cell or a line."""
+    from rich.text import Text
+
+    return Text(text, style)
+
+
+def make_console(*, stderr: bool = True) -> Console:
+    """Return a console that prints text as it is, without its control characters."""
+    from rich import console, segment
+
+    class PlainConsole(console.Console):
+        def render(
+            self, renderable: console.RenderableType, options: console.ConsoleOptions | None = None
+        ) -> Iterable[segment.Segment]:
+            for part in super().render(renderable, options):
+                # They are dropped, because the width of a column counts them as nothing.
+                yield part if part.control else segment.Segment(printable(part.text, ""), part.style)
+
+    return PlainConsole(stderr=stderr, highlight=False, markup=False)
+
+
 def table_console(json_file: Path | None) -> Console:
     """Return the console for tables: stdout, or stderr if the JSON goes to stdout."""
-    from rich.console import Console
+    return make_console(stderr=json_file == STDOUT)
 
-    return Console(stderr=json_file == STDOUT, highlight=False)
+
+def echo(text: object, *, err: bool = False) -> None:
+    """Print a line without its control characters."""
+    click.echo(printable(str(text)), err=err)
 
 
 def write_json(json_file: Path | None, data: Any) -> None:
@@ -78,11 +110,10 @@ def progress_bar(*, counted: bool = False, quiet: bool = False) -> Progress:
     With `counted` it shows "3/10" instead of a percentage.
     """
     from rich import progress
-    from rich.console import Console
 
-    console = Console(stderr=True)
+    console = make_console()
     return progress.Progress(
-        progress.TextColumn("{task.description}"),
+        progress.TextColumn("{task.description}", markup=False),
         progress.BarColumn(bar_width=20),
         progress.MofNCompleteColumn() if counted else progress.TaskProgressColumn(),
         progress.TimeElapsedColumn(),

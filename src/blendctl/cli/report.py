@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from blendctl.cli.multi_option import MultiValueCommand
+from blendctl.cli.output import echo, make_console
 from blendctl.cli.shared_options import open_option, trust_code_option
 
 
@@ -35,17 +36,15 @@ def report(
     run: Path, out: Path | None, replays: int | None, entries: tuple[str, ...], megabytes: float, open_page: bool
 ) -> None:
     """Write one self-contained HTML page about RUN: the output of blend, fit, reproduce or compare, or a record."""
-    from rich.console import Console
-
     from blendctl.atomic import write_atomically
     from blendctl.reports import build_report
 
-    with Console(stderr=True).status("building the page (an experiment is rerun for its replay)"):
+    with make_console().status("building the page (an experiment is rerun for its replay)"):
         chosen = list(entries) or None
         page = build_report(run, replays=replays, entries=chosen, picture_megabytes=megabytes).encode()
     file = _default_file(run) if out is None else out
     write_atomically(file, page)
-    click.echo(f"wrote {file} ({len(page) / 1e6:.1f} MB)")
+    echo(f"wrote {file} ({len(page) / 1e6:.1f} MB)")
     if open_page:
         click.launch(file.resolve().as_uri())
 

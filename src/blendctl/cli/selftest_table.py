@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from blendctl.cli.output import make_table
+from blendctl.cli.output import make_table, styled
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -16,19 +16,17 @@ if TYPE_CHECKING:
 
 def figures_table(figures: Sequence[Measured]) -> Table:
     """Return the table: name, figure, limit, pass; a failed check has its reason below."""
-    from rich.markup import escape
-
     table = make_table("check", "figure", "value", "limit", "", left=2)
     last = ""
     for one in figures:
         name = "" if one.check == last else f"{one.check}: {one.repetitions:,}"
         value = "none" if one.figure is None else f"{one.figure:.3g}"
-        verdict = "[green]pass[/]" if one.passed else "[red bold]FAIL[/]"
-        table.add_row(escape(name), escape(one.name), value, f"{one.limit:.3g}", verdict)
+        verdict = styled("pass", "green") if one.passed else styled("FAIL", "red bold")
+        table.add_row(name, one.name, value, f"{one.limit:.3g}", verdict)
         for note in one.notes if one.check != last else ():
-            table.add_row("", escape(note), "", "", "")
+            table.add_row("", note, "", "", "")
         if one.message and one.check != last:
-            table.add_row("", f"[red]{escape(one.message)}[/]", "", "", "")
+            table.add_row("", styled(one.message, "red"), "", "", "")
         last = one.check
     return table
 

@@ -11,6 +11,7 @@ import click
 
 from blendctl.cli import completers
 from blendctl.cli import shared_options as shared
+from blendctl.cli.output import echo
 from blendctl.cli.world_argument import world_option
 
 
@@ -46,9 +47,9 @@ def serve(controller: str, world: str | None, address: str, metrics: int | None,
                 blend = served.blender.status() if isinstance(served, ServedBlend) else {}
                 return prometheus_text(server.status() | blend)
 
-            click.echo(f"metrics at {stack.enter_context(metrics_server(status, metrics))}")
-        click.echo(f"serving {controller} at {server.address}")
+            echo(f"metrics at {stack.enter_context(metrics_server(status, metrics))}")
+        echo(f"serving {controller} at {server.address}")
         if token and not os.environ.get(TOKEN_VARIABLE):
-            click.echo(f"token: {token}  (clients: {TOKEN_VARIABLE}={token})")
+            echo(f"token: {token}  (clients: {TOKEN_VARIABLE}={token})")
         signal.signal(signal.SIGTERM, lambda *_: server.close())
         server.serve_forever()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blendctl.cli import completers
-from blendctl.cli.output import progress_bar, table_console
+from blendctl.cli.output import echo, progress_bar, table_console
 from blendctl.cli.world_argument import world_argument
 from blendctl.controllers import load, write_controller
 from blendctl.controllers.card import make_card
@@ -170,7 +170,7 @@ class DelayedInterrupt:
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
-        click.echo("\nCtrl-C: saving after this update; press again to stop immediately", err=True)
+        echo("\nCtrl-C: saving after this update; press again to stop immediately", err=True)
 
 
 def _line(record: UpdateRecord, config: TrainConfig) -> str:

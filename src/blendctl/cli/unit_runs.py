@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from blendctl.cli.output import progress_bar
+from blendctl.cli.output import echo, progress_bar
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,7 +52,7 @@ def unit_progress(labels: Mapping[str, str]) -> Iterator[UnitProgress]:
 def warn_changed_versions(store: Store) -> None:
     """Warn if the finished units of a directory were computed with other package versions."""
     if store.version_changes:
-        click.echo(
+        echo(
             f"package versions changed since an earlier session ({store.version_changes}): finished units are kept; "
             "use a new directory for a run with one set of versions",
             err=True,
@@ -64,9 +62,9 @@ def warn_changed_versions(store: Store) -> None:
 def warn_damaged_units(store: Store) -> None:
     """Name the unit files that were damaged."""
     for name in store.damaged:
-        click.echo(f"units/{name} was damaged and was run again", err=True)
+        echo(f"units/{name} was damaged and was run again", err=True)
 
 
 def say_how_to_resume(out: Path, command: str) -> None:
     """Print the command that continues an interrupted run."""
-    click.echo(f"stopped; finished units are in {out}; the same command resumes the run:\n  {command}", err=True)
+    echo(f"stopped; finished units are in {out}; the same command resumes the run:\n  {command}", err=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from blendctl.cli.completers import zoo_controllers
-from blendctl.cli.output import make_table, optional, table_console, write_json
+from blendctl.cli.output import echo, make_table, optional, table_console, write_json
 from blendctl.cli.shared_options import json_option
 from blendctl.controllers import load, zoo_names
 from blendctl.controllers.zoo import add_to_zoo, lookahead_names, zoo_card
@@ -37,7 +37,7 @@ def zoo(json_file: Path | None, show: str | None, run: Path | None, replace: boo
     if show is not None:
         card, page = zoo_card(show)
         if json_file is None:
-            click.echo(page)
+            echo(page)
         write_json(json_file, card)
         return
     cards = {name: load(name).card for name in zoo_names()}

@@ -121,16 +121,21 @@ def add_to_zoo(run: str | Path, *, zoo: Path | None = None, replace: bool = Fals
         raise InputError(f"the controller of {run} has no card yet; finish the training run first")
     world, algorithm = (str(controller.card.get(word, "")) for word in ("world", "algorithm"))
     for word in (world, algorithm):
-        if word == ".." or not word or Path(word).name != word:
+        if not _is_file_name(word):
             raise InputError(f"the card of {run} must name a world and an algorithm, actually: {word!r}")
     return _add(find_controller_file(run), controller.card, zoo / world / f"{algorithm}.safetensors", replace=replace)
+
+
+def _is_file_name(word: str) -> bool:
+    """Return whether a word can be the name of a file in a directory, and of none outside."""
+    return word not in ("", "..") and Path(word).name == word and word.isprintable()
 
 
 def lookahead_path(world: str, controllers: Sequence[str], *, zoo: Path | None = None) -> Path:
     """Return the path of look-ahead networks in a zoo: WORLD/NAME+NAME.lookahead.safetensors."""
     names = [name.rpartition("/")[2] for name in controllers]
     for word in (world, *names):
-        if word == ".." or not word or Path(word).name != word:
+        if not _is_file_name(word):
             raise InputError(f"look-ahead networks in the zoo must name a world and controllers, actually: {word!r}")
     return (zoo or ZOO) / world / f"{'+'.join(names)}{LOOKAHEAD_SUFFIX}"
 
