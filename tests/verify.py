@@ -37,21 +37,19 @@ REPOSITORY = (
         command=(*PYTEST, "-m", "not slow", *KERNELS),
         environment={"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": "out/numba-boundscheck"},
     ),
-)
-# These measure times, or use all cores themselves: they run when nothing else does.
-ALONE = (
     Check(
         "latency under fire: steps with hostile peers",
         {"excess of p99.9, ms": 3.0, "without an action": 0.0},
         full=100_000,
         command=(sys.executable, "bench/hostile.py", "--steps", "{}"),
+        timed=True,
     ),
 )
 
 
 def _with_earlier(results: dict[str, Any]) -> dict[str, Any]:
     """Add the figures of the checks that were not measured again, in the order of the checks."""
-    order = [check.name for check in (*CHECKS, *REPOSITORY, *ALONE)]
+    order = [check.name for check in (*CHECKS, *REPOSITORY)]
     new = {figure["check"] for figure in results["figures"]}
     earlier = json.loads(FILE.read_text())["figures"] if FILE.is_file() else []
     figures = [*results["figures"], *(one for one in earlier if one["check"] not in new and one["check"] in order)]
@@ -61,8 +59,8 @@ def _with_earlier(results: dict[str, Any]) -> dict[str, Any]:
 
 def main(wanted: list[str]) -> int:
     """Run the checks whose names contain one of the words, all without words; return the exit code."""
-    every = [c for c in (*CHECKS, *REPOSITORY, *ALONE) if not wanted or any(word in c.name for word in wanted)]
-    together, alone = [c for c in every if c not in ALONE], [c for c in every if c in ALONE]
+    every = [c for c in (*CHECKS, *REPOSITORY) if not wanted or any(word in c.name for word in wanted)]
+    together, alone = [c for c in every if not c.timed], [c for c in every if c.timed]
     figures = []
     measured = chain(run_checks(together, full=True, workers=2), run_checks(alone, full=True))
     for number, results in enumerate(measured, 1):

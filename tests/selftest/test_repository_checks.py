@@ -14,7 +14,7 @@ MUTATION = runpy.run_path(str(TESTS / "mutation.py"))
 
 
 def test_the_files_of_every_command_exist_and_names_are_unique():
-    checks = [*VERIFY["REPOSITORY"], *VERIFY["ALONE"]]
+    checks = VERIFY["REPOSITORY"]
     for check in checks:
         files = [word for word in check.command if word.startswith(("tests", "bench"))]
         assert files, check.name

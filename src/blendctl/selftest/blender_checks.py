@@ -94,5 +94,6 @@ CHECKS = (
         quick=50_000,
         full=2_000_000,
         measure=long_drive,
+        timed=True,
     ),
 )

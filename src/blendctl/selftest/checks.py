@@ -37,6 +37,7 @@ class Check:
     command: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     package: str | None = None  # must be installed, else the check is left out
+    timed: bool = False  # it measures times, or uses all cores itself: nothing else should run meanwhile
 
     def words(self, repetitions: int) -> list[str]:
         """Return the command line that measures it."""

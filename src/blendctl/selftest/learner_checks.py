@@ -130,6 +130,7 @@ CHECKS = (
         quick=200_000,
         full=10_000_000,
         measure=long_life,
+        timed=True,
     ),
     Check(
         "learner, worlds in which a bound failed (share)",
