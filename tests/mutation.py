@@ -58,6 +58,8 @@ TARGETS = {
 REASONS: dict[str, str] = {
     "bandit/learner.py: 3 becomes 4": "a decision's row becomes longer than what is read of it",
     "bandit/core.py: 0 becomes 1, number 2": "the seed of a restored learner, whose generator is overwritten at once",
+    "blender/bound_check.py: 700.0 becomes 701.0": "exp of either is finite, and larger than any limit of the wealth",
+    "blender/objectives.py: True becomes False, number 2": "a row has one value of each name by construction",
 }
 LONG_TEST = "tests/blender/test_faults.py::test_a_hundred_thousand_steps_of_every_failure_at_random"
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {

@@ -30,7 +30,8 @@ REPOSITORY = (
         full=80,
         command=(sys.executable, "tests/mutation.py", "--mutants", "{}"),
     ),
-    Check("slow tests", PASSED, command=(*PYTEST, "-m", "slow", "tests")),
+    Check("slow tests of exports", PASSED, command=(*PYTEST, "-m", "slow", "tests/export")),
+    Check("other slow tests", PASSED, command=(*PYTEST, "-m", "slow", "tests", "--ignore", "tests/export")),
     Check(
         "tests with bounds-checked kernels",
         PASSED,

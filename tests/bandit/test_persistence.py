@@ -188,6 +188,8 @@ def with_zero_root(state):
         {"state": lambda s: s * np.nan},
         {"state": with_zero_root},
         {"state": lambda s: np.array(1.0)},
+        {"state": lambda s: s[:, :-1].copy()},
+        {"rng": lambda r: r[:, :3].copy()},
         {"rng": lambda r: r * 0},
         {"rng": lambda r: r.astype(np.int64)},
     ],

@@ -1,5 +1,7 @@
 """The blender notices when its feedback contradicts what the loss bound assumes."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -47,6 +49,33 @@ def test_it_notices_noise_that_is_larger_than_declared(scales):
 def test_it_notices_rare_large_feedback_and_drift_in_a_later_epoch():
     assert drive(lambda rng: np.array([0.0, -float(rng.random() < 0.05)]), stages=600).reason is not None
     assert drive(lambda rng: 0.01 * rng.normal(size=2), stages=2600, drift_at=2000).reason is not None
+
+
+@pytest.mark.parametrize(("quiet", "loud"), [(0, 8), (40, 8), (995, 9)])
+def test_the_alarm_comes_at_the_stage_where_the_wealth_of_the_epoch_is_large_enough(quiet, loud):
+    """After quiet stages each stage has a surprise; the bets start again after 1,000 stages."""
+    bandit = BlendingBandit(2, 3, noise=0.1, seed=0)
+    check = BoundCheck(bandit)
+    assert check.spread == pytest.approx(0.1 * math.sqrt(2.0 * math.log(6.0 / 0.01)))
+    decision = bandit.decide(np.eye(2))
+    estimate, error = decision.expected(0)
+    inside = np.add(estimate, [0.0, error + check.spread - 1e-9, 0.0])
+    wealth, alarm = np.ones(3), None
+    stakes = np.array([0.002, 0.02, 0.2])
+    for stage in range(1, quiet + loud + 1):
+        surprise = stage > quiet
+        check.observe(decision, 0, np.add(inside, [0.0, 2e-9 * surprise, 0.0]))
+        epoch = (stage - 1) // 1000
+        if stage % 1000 == 1:
+            wealth = np.ones(3)
+        wealth *= 1.0 - stakes + stakes / 0.01 * surprise
+        if alarm is None and wealth.mean() > (math.pi * (epoch + 1)) ** 2 / 6.0 / 0.01:
+            alarm = stage
+        told = check.feedback(["a", "b", "c"])
+        assert (told["stages"], told["surprises"], told["alarm"]) == (stage, max(stage - quiet, 0), alarm)
+    assert alarm is not None
+    assert alarm > quiet + 1
+    assert f"{alarm - quiet} of {alarm} stages" in check.reason
 
 
 def test_losses_above_their_bound_contradict_it():

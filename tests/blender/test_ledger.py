@@ -11,6 +11,15 @@ class Discounted(Custom):
     discount = 0.5
 
 
+class Bootstrapped(Custom):
+    """Adds what follows, ten of each objective, to the feedback of a stage."""
+
+    bootstraps = True
+
+    def target(self, feedback, observation):
+        return feedback + 10.0
+
+
 def act(blender, observation, times):
     for _ in range(times):
         blender.act(observation)
@@ -46,6 +55,18 @@ def test_feedback_within_a_stage_is_discounted(make, observation):
         blender.observe(1.0, 2.0)
     assert blender.last.feedback.tolist() == [1.75, -3.5]
     assert (blender.last.reward, blender.last.cost) == (3.0, 6.0)
+
+
+def test_a_stage_is_learned_with_the_value_of_what_follows(make, observation):
+    blender = make(features=Bootstrapped(lambda observation, action, arm: [0.5, 0.5], size=2))
+    blender.act(observation)
+    assert blender.observe(1.0, 2.0) == "counted"
+    blender.act(observation)
+    assert blender.counts.learned == 1
+    moment = blender.bandit.theta @ (np.eye(2) + np.full((2, 2), 0.25))  # V theta, after one update
+    np.testing.assert_allclose(moment, 0.5 * np.outer([11.0, 8.0], [1.0, 1.0]))
+    blender.end_episode()  # nothing is known of what follows
+    assert blender.counts.learned == 1
 
 
 def test_steps_and_cost_of_the_episode_are_counted(make, observation):

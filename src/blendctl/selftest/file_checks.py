@@ -33,7 +33,6 @@ class Reader:
     make: Callable[[Path], None]  # writes the sample into a folder
     read: Callable[[Path], Any]
     package: str | None = None  # makes the sample
-    full: int = 200_000
 
 
 def _controller(folder: Path) -> None:
@@ -228,7 +227,7 @@ READERS = {
     "learner": Reader("bandit.safetensors", _run, lambda path: _blender(bandit=path).close()),
     "blend": Reader("run.json", _run, _read_blend),
     "record": Reader("record/part-000001.parquet", _run, _read_record),
-    "report": Reader("run.json", _run, _read_page, full=10_000),  # a page is built for many of them
+    "report": Reader("run.json", _run, _read_page),
     "certificate": Reader("certificate.json", _certificate, _read_certificate),
     "unit": Reader("unit.parquet", _unit, _read_unit),
     "recording": Reader("SafetyPointGoal0-v0.npz", _recording, _read_recording),
@@ -319,7 +318,7 @@ CHECKS = (
             f"damaged files: {name}",
             LIMITS,
             quick=300,
-            full=reader.full,
+            full=200_000,
             measure=partial(damaged_files, name=name),
             package=reader.package,
         )
