@@ -126,6 +126,14 @@ def test_long_features_an_empty_context_and_a_silent_cost_are_reported_while_run
     assert any("the cost was 0 in every step of 5 episodes" in word for word in words)
 
 
+def test_a_frozen_blend_may_have_no_cost():
+    blender = Blender([lambda o: [1.0], lambda o: [0.0]], ["a", "b"], features="one-hot", frozen=True, rule="fixed")
+    for _ in range(10):
+        blender.act(np.zeros(2))
+        blender.observe(1.0, 0.0, done=True)
+    assert blender.status()["warnings"] == []
+
+
 def test_a_controller_that_fails_again_and_again_is_reported():
     def failing(observation):
         raise RuntimeError("no motor")

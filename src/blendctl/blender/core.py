@@ -167,9 +167,8 @@ class Blender(BlendFiles, BlendViews):
         self.act_times = RecentTimes()
         self.monitor = as_monitor(certificate)
         self.guard = as_guard(guard, self.names, goals)
-        self.warnings = RunWarnings(
-            self.names, goals, self.bandit, self.drivers.bench, not (feature.bootstraps or frozen)
-        )
+        judged = not (feature.bootstraps or frozen)
+        self.warnings = RunWarnings(self.names, goals, self.bandit, self.drivers.bench, judged=judged, frozen=frozen)
         self._alarms: list[str] = []  # of the monitor, for the next decision
         self.recorder = as_recorder(record)
         self._ledger = Ledger(

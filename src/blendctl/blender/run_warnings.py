@@ -28,7 +28,14 @@ class RunWarnings:
     """Collect what the user should know while the run goes on; every warning is logged once, and kept."""
 
     def __init__(
-        self, names: Sequence[str], objectives: Sequence[str], bandit: BlendingBandit, bench: Bench, judged: bool
+        self,
+        names: Sequence[str],
+        objectives: Sequence[str],
+        bandit: BlendingBandit,
+        bench: Bench,
+        *,
+        judged: bool,
+        frozen: bool,
     ) -> None:
         self.messages: list[str] = []
         self._names, self._objectives, self._bandit, self._bench = names, objectives, bandit, bench
@@ -37,7 +44,8 @@ class RunWarnings:
         self._rescaled = bandit.rescaled, bandit.decisions
         self._count = self._sampled = 0  # stages, and those whose estimates were compared
         self._sums = np.zeros((3, len(objectives)))  # feedback, its square, squared error of the estimates
-        self._silent = [k for k, name in enumerate(objectives) if name.startswith("-")]  # always 0 so far
+        # Costs that were always 0 so far. A frozen blend learned from its costs before, and may be good enough for 0.
+        self._silent = [k for k, name in enumerate(objectives) if name.startswith("-") and not frozen]
         self._episodes = 0
 
     def add_stage(self, stage: Any, scales: FloatArray) -> None:
