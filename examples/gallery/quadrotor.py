@@ -11,7 +11,7 @@ NEAR, SPEED_LIMIT = 1.0, 0.6  # m, m/s
 
 
 class Approach(gymnasium.Env):
-    """Start up to 2 m away in every direction; the action is a velocity, the reward is rotorpy's for hovering there."""
+    """Start up to 3 m away in every direction; the action is a velocity, the reward is rotorpy's for hovering there."""
 
     observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (6,))
     action_space = gymnasium.spaces.Box(-2.0, 2.0, (3,))
@@ -23,7 +23,7 @@ class Approach(gymnasium.Env):
         """Begin at rest."""
         super().reset(seed=seed)
         self.state = {name: np.array(value, np.float64) for name, value in self.vehicle.initial_state.items()}
-        self.state["x"] = self.np_random.uniform(-2.0, 2.0, 3)
+        self.state["x"] = self.np_random.uniform(-3.0, 3.0, 3)
         self.state["v"] = np.zeros(3)
         return self._observe(), {}
 
