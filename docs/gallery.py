@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "own-environment.md"
 RESULTS = ROOT / "results" / "gallery"
 HEAD = (
-    "| environment | controllers | verdict | blend: return, cost | corner score (95%) | best other method |\n"
+    "| environment | controllers | verdict | blend: return, cost | corner score (95%) | highest other score |\n"
     "|---|---|---|---|---|---|\n"
 )
 
@@ -28,13 +28,9 @@ def cards() -> list[dict[str, Any]]:
 
 
 def _cells(card: dict[str, Any]) -> list[str]:
-    methods, scales = card["methods"], card["scales"]
+    methods = card["methods"]
     blend = methods["blend"]
-
-    def utility(row: dict[str, Any]) -> float:
-        return float(row["return_mean"] / scales["return"] - row["cost_mean"] / scales["cost"])
-
-    other = max((name for name in methods if name != "blend"), key=lambda name: utility(methods[name]))
+    other = max((name for name in methods if name != "blend"), key=lambda name: methods[name]["corner_score"] or 0.0)
     return [
         f"`{card['environment']}`",
         ", ".join(card["names"]),

@@ -17,9 +17,9 @@ def hurry(observation):
 
 
 def amble(observation):
-    """Hop more slowly."""
+    """Hop more slowly; alone it loses its balance and falls after some 130 steps."""
     seen = np.array(observation, np.float64)
-    seen[..., FORWARD] += 0.8
+    seen[..., FORWARD] += 1.2
     return hurry(seen)
 
 

@@ -43,14 +43,17 @@ def judge(
     rows = {name: _row(one, corner) for name, one in methods.items()}
     score = _score(methods[BLEND], corner)
 
-    def above(name: str) -> bool:
-        return _shown_above(scales.utility(methods[BLEND].points) - scales.utility(methods[name].points))
+    def above(name: str, other: str) -> bool:
+        return _shown_above(scales.utility(methods[name].points) - scales.utility(methods[other].points))
 
     lifted = score.interval is None or score.interval[0] > 0
     best = next((name for name in names if _dominates(name, names, methods)), None)
-    if all(map(above, names)) and lifted:
+    if all(above(BLEND, name) for name in names) and lifted:
         verdict, why = BLEND, "Use the blend: it is shown to be better than every controller and than mixing them."
-        close = [name for name in methods if name not in (BLEND, *names) and not above(name)]
+        others = [name for name in methods if name not in (BLEND, *names) and not above(BLEND, name)]
+        better = [name for name in others if above(name, BLEND)]
+        close = [name for name in others if name not in better]
+        why += f" Shown to be better than the blend: {', '.join(better)}." if better else ""
         why += f" Not shown to be worse than the blend: {', '.join(close)}." if close else ""
     elif best is not None:
         verdict = best
