@@ -42,11 +42,11 @@ def test_fast_spending_makes_the_dial_more_careful_and_saving_never_bolder():
     assert saved == pytest.approx(start)
 
 
-def test_the_latch_closes_when_even_the_safest_setting_would_exceed_the_budget():
+def test_the_latch_closes_when_even_the_safest_setting_would_use_up_the_reserve():
     dial = budget()
-    # 12 per episode: after half of an episode the safest setting still costs 6.
-    assert dial.weights([18.9], [500])[0] < 1.0
-    assert dial.weights([19.0, 26.0], [500, 999]) == pytest.approx([1.0, 1.0])
+    # 12 per episode: after half of an episode the safest setting still costs 6; the reserve is 7.5.
+    assert dial.weights([11.4], [500])[0] < 1.0
+    assert dial.weights([11.5, 26.0], [500, 999]) == pytest.approx([1.0, 1.0])
 
 
 def test_episodes_above_the_budget_lower_the_aim_and_those_below_restore_it():

@@ -110,7 +110,7 @@ def test_a_batch_decides_as_single_blenders_do(pair, observations):
 
 def test_a_batch_in_a_loop_of_its_own_equals_the_rollout(pair):
     def made():
-        return BlenderBatch(pair, 2, cost_budget=25.0, learner="pooled", seed=0)
+        return BlenderBatch(pair, 2, cost_budget=40.0, learner="pooled", seed=0)
 
     steps = 3 * find_lookahead(pair).hold
     worlds, driven = open_worlds("PointGoal1", 2, steps=steps), made()
@@ -130,7 +130,7 @@ def test_a_batch_in_a_loop_of_its_own_equals_the_rollout(pair):
     weights = []
     for _ in range(1 + find_lookahead(pair).hold):  # other episodes, one of which spends its budget in a step
         looped.act(observations)
-        looped.observe(np.zeros(2), {"cost": np.array([25.0, 0.0])}, observations=observations)
+        looped.observe(np.zeros(2), {"cost": np.array([40.0, 0.0])}, observations=observations)
         weights.append(looped.features.weight)
     assert weights[0][0] == weights[0][1]
     assert weights[-1][0] > weights[-1][1]

@@ -14,7 +14,7 @@ from blendctl.export.c_text import array, define, number
 from blendctl.export.exportable import c_source
 from blendctl.export.spec import BlendSpec
 from blendctl.features.base import Custom, OneHot, Scaled, Stack, UnitLength
-from blendctl.features.dial import LOWEST_AIM, RATE
+from blendctl.features.dial import LOWEST_AIM, RATE, RESERVE
 from blendctl.features.lookahead import HEADROOM, BoundLookAhead, LookAhead
 from blendctl.features.online import HEADROOM as ONLINE_HEADROOM
 from blendctl.features.online import LARGEST_INPUT, WARM_UP, OnlineLinear
@@ -228,6 +228,7 @@ def _lookahead(builder: CBuilder, spec: BlendSpec, bound: BoundLookAhead) -> Fea
             COST_OBJECTIVE=list(spec.objectives).index("-cost") if "-cost" in spec.objectives else 0,
             EPISODE_STEPS=dial.episode_steps,
             SAFEST_COST=dial.safest_cost,
+            RESERVE=RESERVE * dial.cost_budget,
             LOWEST_WEIGHT=low,
             HIGHEST_WEIGHT=high,
             MIDDLE_WEIGHT=float(np.sqrt(low * high)),

@@ -15,6 +15,9 @@ from blendctl.errors import InputError
 PREFER = 0.5  # setting of the dial unless the user chooses another
 RATE = 0.1  # share of an episode's relative excess by which the aim of a budget falls
 LOWEST_AIM = 0.25
+RESERVE = (
+    0.3  # share of the budget that the latch keeps: costs come in bursts, and the safest setting ends none at once
+)
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,8 @@ class Dial:
     between them on a logarithmic scale, the same at every decision.
     cost_budget: cost that an episode of `episode_steps` steps may have. An episode starts with the smallest weight that
     costs no more than the budget, as measured, and becomes more careful when it spends faster than that. Once
-    the cost spent and the expected cost of the safest setting until the end exceed the budget, the safest setting
-    drives (the latch). If episodes exceed the budget on average, the dial aims lower.
+    the cost spent, the expected cost of the safest setting until the end and a reserve exceed the budget, the safest
+    setting drives (the latch). If episodes exceed the budget on average, the dial aims lower.
 
     >>> points = [DialPoint(0.1, 28.0, 50.0), DialPoint(1.0, 20.0, 10.0)]
     >>> Dial((0.1, 1.0), points, prefer=0.5).weights(np.zeros(1), np.zeros(1)).round(3)
@@ -104,7 +107,7 @@ class Dial:
         # Costs come in bursts: what is saved early is kept as a reserve, not spent by a bolder setting.
         affordable = np.minimum(rest / left, self.cost_budget * self.aim)
         log_weight = np.interp(affordable, *self.curve)
-        latched = rest <= self.safest_cost * left
+        latched = rest <= self.safest_cost * left + RESERVE * self.cost_budget
         return np.clip(np.where(latched, self.high, np.exp(log_weight)), self.low, self.high)
 
     def end_episodes(self, costs: FloatArray) -> None:

@@ -82,7 +82,7 @@ static double weight_of(double aim, double spent, int64_t steps)
     const double affordable = rest / left < D(COST_BUDGET) * aim ? rest / left : D(COST_BUDGET) * aim;
     double log_weight;
     int j;
-    if (rest <= D(SAFEST_COST) * left)
+    if (rest <= D(SAFEST_COST) * left + D(RESERVE))
         return D(HIGHEST_WEIGHT); /* the latch */
     if (affordable < dial_costs[0])
         log_weight = dial_log_weights[0];
