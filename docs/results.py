@@ -11,7 +11,7 @@ from blendctl.controllers.zoo import PAIRS
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-VERDICT = ROOT / "results" / "paper" / "verdict.json"
+VERDICT = ROOT / "results" / "quick" / "verdict.json"
 COMPARED = {  # methods of `compare` in the first table, if their results are published
     "performant": "performant alone: {}",
     "safe": "safe alone: {}",
