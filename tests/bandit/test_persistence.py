@@ -171,6 +171,16 @@ def with_zero_root(state):
 
 
 @pytest.mark.parametrize(
+    "forgery", [{"state": lambda state: state[:, :-1].copy()}, {"rng": lambda rng: rng[:, :3].copy()}]
+)
+def test_arrays_of_another_size_are_refused_before_they_are_used(tmp_path, forgery):
+    lived(2).save(tmp_path / "b")
+    forge(tmp_path / "b", **forgery)
+    with pytest.raises(FileFormatError, match="its arrays do not fit its options"):
+        BlendingBandit.load(tmp_path / "b")
+
+
+@pytest.mark.parametrize(
     "forgery",
     [
         {"options": lambda o: "[]"},
@@ -188,8 +198,6 @@ def with_zero_root(state):
         {"state": lambda s: s * np.nan},
         {"state": with_zero_root},
         {"state": lambda s: np.array(1.0)},
-        {"state": lambda s: s[:, :-1].copy()},
-        {"rng": lambda r: r[:, :3].copy()},
         {"rng": lambda r: r * 0},
         {"rng": lambda r: r.astype(np.int64)},
     ],
