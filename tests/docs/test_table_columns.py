@@ -32,7 +32,7 @@ def test_the_columns_of_episodes_are_documented():
     [
         # published before `jerk` was measured
         ("compare-PointGoal1/compare.parquet", [name for name in (*COLUMNS.names, "shown") if name != "jerk"]),
-        ("quick/episodes.parquet", EPISODES.names),
+        ("paper-0.1/episodes.parquet", EPISODES.names),
         ("quick/episodes.parquet", EPISODES.names),
     ],
 )
