@@ -52,7 +52,7 @@ def long_life(steps: int) -> dict[str, float]:
     tenth = max(steps // 10, BLOCK)
     # Of the first tenth, after a warm-up, and of the last; written to now, so that the pages are not counted later.
     nanoseconds = np.ones((2, tenth), np.int64)
-    grown, used, fed = 0.0, np.empty((BLOCK, d)), np.empty((BLOCK, m))
+    before, used, fed = 0.0, np.empty((BLOCK, d)), np.empty((BLOCK, m))
     for start in range(-BLOCK, steps, BLOCK):  # the first block is the warm-up
         psi = rng.normal(size=(BLOCK, arms, d))
         psi /= np.linalg.norm(psi, axis=-1, keepdims=True)
@@ -69,10 +69,11 @@ def long_life(steps: int) -> dict[str, float]:
         gram += exact.T @ exact
         moment += exact.T @ fed.astype(np.longdouble)
         if start == 0:
-            grown = resident()
+            before = resident()
+    grown = resident() - before
     error = np.abs(bandit.theta - solve_longdouble(gram, moment).T).max()
     first, last = np.percentile(nanoseconds, 99, axis=1)
-    return {"error of theta": float(error), "growth, MB": resident() - grown, "p99 last / first tenth": last / first}
+    return {"error of theta": float(error), "growth, MB": grown, "p99 last / first tenth": last / first}
 
 
 def coverage(worlds: int) -> dict[str, float]:
