@@ -43,36 +43,40 @@ def solve_longdouble(matrix: NDArray[np.longdouble], right: NDArray[np.longdoubl
 
 
 def long_life(steps: int) -> dict[str, float]:
-    """Decide and learn for many steps: the error of theta, the growth of memory, the change of the time per step."""
+    """Decide and learn for many steps: the error of theta, the growth of memory, the change of the time per step.
+
+    In the last tenth a new learner lives beside the old one, step by step, so that both meet the same disturbances.
+    """
     d, m, arms = 4, 2, 3
     rng = np.random.default_rng(0)
     truth = rng.normal(size=(m, d)) / 4
-    bandit = BlendingBandit(d, m, seed=0)
+    old, young = (BlendingBandit(d, m, seed=0) for _ in range(2))
     gram, moment = np.eye(d, dtype=np.longdouble), np.zeros((d, m), np.longdouble)
     tenth = max(steps // 10, BLOCK)
-    # Of the first tenth, after a warm-up, and of the last; written to now, so that the pages are not counted later.
+    # Of the old and of the new one; written to now, so that the pages are not counted later.
     nanoseconds = np.ones((2, tenth), np.int64)
-    before, used, fed = 0.0, np.empty((BLOCK, d)), np.empty((BLOCK, m))
+    before, used, fed = 0.0, np.empty((2, BLOCK, d)), np.empty((2, BLOCK, m))
     for start in range(-BLOCK, steps, BLOCK):  # the first block is the warm-up
         psi = rng.normal(size=(BLOCK, arms, d))
         psi /= np.linalg.norm(psi, axis=-1, keepdims=True)
         noise = 0.1 * rng.normal(size=(BLOCK, m))
-        row = nanoseconds[0] if 0 <= start < tenth else nanoseconds[1]
+        living = (old,) if 0 <= start < steps - tenth else (old, young)
         for i in range(BLOCK):
-            began = time.thread_time_ns()
-            arm = bandit.decide(psi[i]).arm
-            used[i] = psi[i, arm]
-            fed[i] = truth @ used[i] + noise[i]
-            bandit.update(used[i], fed[i])
-            row[(start + i) % tenth] = time.thread_time_ns() - began
-        exact = used.astype(np.longdouble)
+            for k, bandit in enumerate(living):
+                began = time.thread_time_ns()
+                arm = bandit.decide(psi[i]).arm
+                used[k, i] = psi[i, arm]
+                fed[k, i] = truth @ used[k, i] + noise[i]
+                bandit.update(used[k, i], fed[k, i])
+                nanoseconds[k, (start + i) % tenth] = time.thread_time_ns() - began
+        exact = used[0].astype(np.longdouble)
         gram += exact.T @ exact
-        moment += exact.T @ fed.astype(np.longdouble)
+        moment += exact.T @ fed[0].astype(np.longdouble)
         if start == 0:
             before = resident()
     grown = resident() - before
-    error = np.abs(bandit.theta - solve_longdouble(gram, moment).T).max()
-    first, last = np.percentile(nanoseconds, 99, axis=1)
+    error = np.abs(old.theta - solve_longdouble(gram, moment).T).max()
+    last, first = np.percentile(nanoseconds, 99, axis=1)
     return {"error of theta": float(error), "growth, MB": grown, "p99 last / first tenth": last / first}
 
 
