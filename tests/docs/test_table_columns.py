@@ -30,8 +30,7 @@ def test_the_columns_of_episodes_are_documented():
 @pytest.mark.parametrize(
     ("file", "names"),
     [
-        # published before `jerk` was measured
-        ("compare-PointGoal1/compare.parquet", [name for name in (*COLUMNS.names, "shown") if name != "jerk"]),
+        ("compare-PointGoal1/compare.parquet", [*COLUMNS.names, "shown"]),
         ("paper-0.1/episodes.parquet", EPISODES.names),
         ("quick/episodes.parquet", EPISODES.names),
     ],
