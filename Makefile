@@ -20,7 +20,7 @@ $(BIN)/python:
 # The locks hold the digests of every package; pip refuses a file that differs. `.ci/lock` writes them.
 $(VENV)/.core: pyproject.toml requirements.lock | $(BIN)/python
 	@echo "==> installing blendctl (one to two minutes the first time)"
-	@$(PIP) install --quiet --require-hashes --requirement requirements.lock
+	@$(PIP) install --quiet --require-hashes --no-deps --requirement requirements.lock
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
