@@ -5,8 +5,9 @@ import pytest
 
 from blendctl.envs import Goal, Robot, SingleWorld, Task, add_robot
 from blendctl.envs.lidar import see
-from blendctl.envs.lidar_scene import check_rebuildable, decode_lidar, rebuild_worlds, visible
+from blendctl.envs.lidar_scene import decode_lidar, rebuild_worlds, visible
 from blendctl.envs.robots import POINT
+from blendctl.envs.scene_memory import check_rebuildable
 from blendctl.errors import InputError
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from blendctl.envs import SingleWorld
 from blendctl.envs.lidar import see
-from blendctl.envs.lidar_search import EXACT, find_object, support_of
-from blendctl.envs.scene_memory import SceneMemory
+from blendctl.envs.scene_memory import open_memory
+from blendctl.scene_map.search import EXACT, find_object, support_of
 
 
 def view(pose, places):
@@ -58,22 +58,22 @@ def drive(world, memory, seed, decisions):
     observation, _ = world.reset(seed=seed)
     rng = np.random.default_rng(seed)
     for number in range(decisions):
-        memory.observe(observation, 5 * number)
+        memory.observe(observation[None], 5 * number)
         action = rng.uniform([-0.4, -1.0], [1.0, 1.0]) if world.task.robot == "Point" else rng.uniform(-0.3, 1.0, 2)
         for _ in range(5):
             observation, *_ = world.step(action)
-    memory.observe(observation, 5 * decisions)
+    memory.observe(observation[None], 5 * decisions)
     return observation
 
 
 @pytest.mark.parametrize(("name", "error", "share"), [("PointGoal1", 1e-3, 0.6), ("CarButton1", 0.02, 0.6)])
 def test_after_a_while_most_objects_are_known_and_none_is_wrong(name, error, share):
     world = SingleWorld(name)
-    memory, known, wrong, count = SceneMemory(world.task, world.batch.compiled_task), 0, 0, 0
+    memory, known, wrong, count = open_memory(world.task, 1), 0, 0, 0
     for seed in range(4):
         drive(world, memory, seed, 40)
         for kind in world.task.objects:
-            truth, found = true_offsets(world, kind), memory.offsets(kind)
+            truth, found = true_offsets(world, kind), memory.offsets(0, kind.name)
             apart = np.linalg.norm(truth[:, None] - found[None], axis=2)
             assert len(found) <= kind.count
             known += (apart < error).any(axis=1).sum()
@@ -86,12 +86,12 @@ def test_after_a_while_most_objects_are_known_and_none_is_wrong(name, error, sha
 
 def test_an_object_that_is_known_stays_known_while_it_is_hidden():
     world = SingleWorld("PointGoal1")
-    memory = SceneMemory(world.task, world.batch.compiled_task)
+    memory = open_memory(world.task, 1)
     observation, hidden = drive(world, memory, 1, 40), 0
     (hazards,) = (kind for kind in world.task.objects if kind.name == "hazards")
     start = world.task.lidar_starts["hazards"]
     heading = np.arctan2(-observation[9], -observation[10])
-    for x, y in memory.offsets(hazards):
+    for x, y in memory.offsets(0, "hazards"):
         angle = (np.arctan2(y, x) - heading) % (2 * np.pi)
         bright = 1.0 - np.hypot(x, y) / 3.0
         hidden += observation[start + int(angle / (np.pi / 8))] > bright + 1e-3
@@ -102,34 +102,32 @@ def test_an_object_that_is_known_stays_known_while_it_is_hidden():
 
 def test_a_new_episode_starts_with_an_empty_map():
     world = SingleWorld("PointGoal1")
-    memory, fresh = (SceneMemory(world.task, world.batch.compiled_task) for _ in range(2))
+    memory, fresh = (open_memory(world.task, 1) for _ in range(2))
     drive(world, memory, 1, 20)
     observation, _ = world.reset(seed=2)
-    memory.observe(observation, 0)
-    fresh.observe(observation, 0)
+    memory.observe(observation[None], 0)
+    fresh.observe(observation[None], 0)
     for kind in world.task.objects:
-        assert np.array_equal(memory.offsets(kind), fresh.offsets(kind))
+        assert np.array_equal(memory.offsets(0, kind.name), fresh.offsets(0, kind.name))
     world.close()
 
 
 def test_an_observation_that_fits_nothing_known_starts_the_map_again():
     world = SingleWorld("PointGoal1")
-    memory, fresh = (SceneMemory(world.task, world.batch.compiled_task) for _ in range(2))
+    memory, fresh = (open_memory(world.task, 1) for _ in range(2))
     drive(world, memory, 1, 20)
     observation, _ = world.reset(seed=2)
-    memory.observe(observation, 105)  # of another place
-    fresh.observe(observation, 105)
-    (hazards,) = (kind for kind in world.task.objects if kind.name == "hazards")
-    assert np.array_equal(memory.offsets(hazards), fresh.offsets(hazards))
+    memory.observe(observation[None], 105)  # of another place
+    fresh.observe(observation[None], 105)
+    assert np.array_equal(memory.offsets(0, "hazards"), fresh.offsets(0, "hazards"))
     world.close()
 
 
 def test_what_would_have_been_seen_cannot_hide():
     world = SingleWorld("PointGoal1")
-    memory = SceneMemory(world.task, world.batch.compiled_task)
+    memory = open_memory(world.task, 1)
     drive(world, memory, 1, 20)
-    (hazards,) = (kind for kind in world.task.objects if kind.name == "hazards")
-    assert not memory.may_hide(hazards, np.array([0.02, 0.0]))
-    assert memory.may_hide(hazards, memory.offsets(hazards)[0])
-    assert memory.may_hide(hazards, np.array([50.0, 0.0]))  # out of range
+    assert not memory.may_hide(0, "hazards", np.array([0.02, 0.0]))
+    assert memory.may_hide(0, "hazards", memory.offsets(0, "hazards")[0])
+    assert memory.may_hide(0, "hazards", np.array([50.0, 0.0]))  # out of range
     world.close()

@@ -19,8 +19,8 @@ from blendctl.controllers.base import Controller
 from blendctl.controllers.encoding import OBJECT_FEATURES, Encoding, Lidar
 from blendctl.envs.catalog import find_task
 from blendctl.envs.robots import Robot
-from blendctl.envs.tasks import LIDAR_BINS
 from blendctl.errors import InputError, did_you_mean
+from blendctl.lidar_ring import LIDAR_BINS
 
 REACH = 3.0  # m, where the lidar reads 0
 SPEED = 0.8  # m/s, cruising

@@ -19,10 +19,10 @@ from blendctl.envs.catalog import find_task
 from blendctl.envs.compiled_task import SUBSTEPS, FloatArray
 from blendctl.envs.kernels import Outcome
 from blendctl.envs.recordings import Recording
-from blendctl.envs.tasks import LIDAR_BINS
 from blendctl.envs.world_state import RUNNING, WorldState, check_world
 from blendctl.errors import FileFormatError
 from blendctl.file_reading import reading
+from blendctl.lidar_ring import LIDAR_BINS
 
 __all__ = ["Logic", "Physics", "Report", "compare_recording", "TOLERANCE"]
 

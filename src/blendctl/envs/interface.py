@@ -7,7 +7,7 @@ from typing import Any
 from blendctl.envs.catalog import find_task
 from blendctl.envs.compiled_task import SUBSTEPS
 from blendctl.envs.spaces import SENSOR_LIMIT
-from blendctl.envs.tasks import LIDAR_BINS
+from blendctl.lidar_ring import LIDAR_BINS
 
 SENSORS = (("accelerometer", "m/s^2"), ("velocimeter", "m/s"), ("gyro", "rad/s"), ("magnetometer", "1"))
 

@@ -8,9 +8,8 @@ import numpy as np
 
 from blendctl.compiled import compiled
 from blendctl.envs.compiled_task import FloatArray
-from blendctl.envs.tasks import LIDAR_BINS
+from blendctl.lidar_ring import LIDAR_BINS, LIDAR_RANGE
 
-LIDAR_RANGE = 3.0  # m
 _BIN = 2.0 * np.pi / LIDAR_BINS
 
 

@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 from blendctl.compiled import compiled
 from blendctl.envs.batch import WorldBatch
 from blendctl.envs.compiled_task import BUTTON, PUSH, SUBSTEPS, FloatArray
-from blendctl.envs.lidar import LIDAR_RANGE, see
+from blendctl.envs.lidar import see
 from blendctl.envs.objects import Buttons, Objects, PushBox
 from blendctl.envs.physics import HOVER
 from blendctl.envs.reward_cost import BUTTON_REST
-from blendctl.envs.scene_memory import LAG, SceneMemory, heading_of
-from blendctl.envs.tasks import LIDAR_BINS, Task
 from blendctl.envs.world_state import RUNNING, WorldState, empty_worlds
-from blendctl.errors import InputError
+from blendctl.lidar_ring import LIDAR_BINS, LIDAR_RANGE
+from blendctl.scene_map import LAG, SceneMemory
 
 _BIN = 2.0 * math.pi / LIDAR_BINS
 _UPRIGHT = np.eye(3).ravel()
@@ -109,10 +108,11 @@ def visible(bins: FloatArray, x: float, y: float) -> bool:
     return any(value > bins[i] + _SAME for i, value in lit)
 
 
-def check_rebuildable(task: Task) -> None:
-    """Raise InputError for a robot whose state cannot be read from its sensors."""
-    if task.robot not in ("Point", "Car"):
-        raise InputError(f"worlds can be rebuilt from observations of the robots Point and Car, actually: {task.robot}")
+def heading_of(observation: FloatArray) -> tuple[FloatArray, float]:
+    """Return the turn (2, 2) from the robot's frame to the arena's, and the heading, by the magnetometer."""
+    heading = math.atan2(-observation[9], -observation[10])  # the field points along the arena's -y
+    cos, sin = math.cos(heading), math.sin(heading)
+    return np.array([[cos, -sin], [sin, cos]]), heading
 
 
 def rebuild_worlds(
@@ -121,16 +121,17 @@ def rebuild_worlds(
     steps: NDArray[np.int64],
     rngs: Sequence[np.random.Generator],
     *,
-    memories: Sequence[SceneMemory] | None = None,
+    memory: SceneMemory | None = None,
+    rows: NDArray[np.intp] | None = None,
 ) -> WorldState:
     """Return worlds of the batch's task for observations (n, obs) after steps (n,) of their episodes.
 
-    memories: what is remembered of their episodes, with these observations.
+    memory: what is remembered of episodes, with these observations; rows (n,): the worlds of the memory.
     """
     worlds = empty_worlds(batch.compiled_task, batch.model, len(observations))
     for row, rng in enumerate(rngs):
-        memory = None if memories is None else memories[row]
-        _Rebuilt(batch, worlds, row, rng, memory).fill(observations[row], int(steps[row]))
+        remembered = row if rows is None else int(rows[row])
+        _Rebuilt(batch, worlds, row, rng, memory, remembered).fill(observations[row], int(steps[row]))
     return worlds
 
 
@@ -138,9 +139,16 @@ class _Rebuilt:
     """One world that is being rebuilt."""
 
     def __init__(
-        self, batch: WorldBatch, worlds: WorldState, row: int, rng: np.random.Generator, memory: SceneMemory | None
+        self,
+        batch: WorldBatch,
+        worlds: WorldState,
+        row: int,
+        rng: np.random.Generator,
+        memory: SceneMemory | None,
+        remembered: int,
     ) -> None:
-        self.task, self.plan, self.rng, self.memory = batch.task, batch.compiled_task, rng, memory
+        self.task, self.plan, self.rng = batch.task, batch.compiled_task, rng
+        self.memory, self.remembered = memory, remembered  # the memory, and the row of this world in it
         self.world = WorldState._make(array[row : row + 1] for array in worlds)  # views of one row
         self.robot = np.zeros(2)  # m, in the arena
         self.turn = np.eye(2)  # from the robot's frame to the arena's
@@ -166,7 +174,9 @@ class _Rebuilt:
 
     def _seen(self, kind: Objects, ring: FloatArray) -> FloatArray:
         """Return the offsets (k, 2) from the robot of the objects that are remembered or seen."""
-        known = None if self.memory is None else self.memory.offsets(kind) @ self.turn
+        known = None
+        if self.memory is not None:
+            known = self.memory.offsets(self.remembered, kind.name) @ self.turn
         return decode_lidar(ring, kind.count, self.rng, known=known) @ self.turn.T
 
     def _place_robot(self, offsets: dict[str, FloatArray]) -> None:
@@ -243,7 +253,7 @@ class _Rebuilt:
             offset = place - self.robot
             if ring is not None and visible(ring, *(self.turn.T @ offset)):
                 continue
-            if self.memory is None or self.memory.may_hide(kind, offset):
+            if self.memory is None or self.memory.may_hide(self.remembered, kind.name, offset):
                 return place
         return np.array([_FAR, _FAR]) + self.rng.uniform(0.0, _FAR, 2)
 

@@ -8,7 +8,7 @@ from blendctl.compiled import compiled
 from blendctl.envs.compiled_task import CONTACT, GOAL, INSIDE, MOVING, PUSH, CompiledTask, FloatArray
 from blendctl.envs.lidar import see
 from blendctl.envs.physics import PhysicsSlot
-from blendctl.envs.tasks import LIDAR_BINS
+from blendctl.lidar_ring import LIDAR_BINS
 
 BUTTON_REST = 10  # steps after a press during which buttons cost nothing and are dark
 MOVING_SPEED = 1e-4  # m/s, below it a vase is at rest

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from blendctl.envs.batch import WorldBatch
 from blendctl.envs.compiled_task import BUTTON, FloatArray
 from blendctl.envs.objects import Objects
-from blendctl.envs.tasks import LIDAR_BINS, Task
+from blendctl.envs.tasks import Task
+from blendctl.lidar_ring import LIDAR_BINS
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium.spaces import Box, Space
 
 from blendctl.envs.compiled_task import CompiledTask, FloatArray
-from blendctl.envs.tasks import LIDAR_BINS
+from blendctl.lidar_ring import LIDAR_BINS
 
 # Gymnasium warns of infinite bounds; a velocity beyond 1e10 ends the episode, so no sensor gets this far
 SENSOR_LIMIT = 1e15

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from blendctl.envs.objects import MOTIONS, Buttons, Goal, Objects, PushBox, check_count, check_size
 from blendctl.envs.robots import ROBOTS, Robot
 from blendctl.errors import InputError, did_you_mean
+from blendctl.lidar_ring import LIDAR_BINS
 
 REWARDS = ("goal", "push", "button")
-LIDAR_BINS = 16
 
 
 @dataclass(frozen=True)

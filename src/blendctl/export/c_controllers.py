@@ -19,10 +19,10 @@ from blendctl.controllers.classical import (
 )
 from blendctl.controllers.network import NetworkController
 from blendctl.controllers.remote import RemoteController
-from blendctl.envs.tasks import LIDAR_BINS
 from blendctl.export.c_builder import CBuilder
 from blendctl.export.c_text import array, comment, define, number
 from blendctl.export.exportable import c_source
+from blendctl.lidar_ring import LIDAR_BINS
 
 CLASSICAL = (Stop, PurePursuit, HeadingPID, PotentialField)
 WAY_OUT = (

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from blendctl.envs import SingleWorld, VectorWorld
 from blendctl.envs.batch import WorldBatch
 from blendctl.envs.catalog import as_task
-from blendctl.envs.lidar_scene import check_rebuildable, rebuild_worlds
+from blendctl.envs.lidar_scene import rebuild_worlds
 from blendctl.envs.mersenne import seed_generator
-from blendctl.envs.scene_memory import SceneMemory
+from blendctl.envs.scene_memory import check_rebuildable, open_memory
 from blendctl.envs.tasks import Task
 from blendctl.envs.world_state import RUNNING, WorldState, copy_worlds
 from blendctl.errors import InputError
@@ -73,7 +73,7 @@ class RebuiltWorlds(Simulator):
 
     def __init__(self, source: WorldBatch, *, threads: int | None, memory: bool) -> None:
         self.source, self._worlds = source, OwnWorlds(source, threads=threads)
-        self._remembers, self._memories = memory, list[SceneMemory]()
+        self._remembers, self._memory = memory, open_memory(source.task, 0)
 
     def open(
         self, observations: FloatArray, rows: IndexArray, seeds: NDArray[np.int64], steps: NDArray[np.int64]
@@ -86,17 +86,14 @@ class RebuiltWorlds(Simulator):
         # Futures of a world with the same seed begin in the same rebuilt world.
         pairs, place = np.unique(np.stack([rows, seeds], axis=1), axis=0, return_inverse=True)
         rngs = [np.random.default_rng(seed) for _, seed in pairs]
-        self._observe(observations, steps)
-        memories = [self._memories[row] for row in pairs[:, 0]] if self._remembers else None
-        rebuilt = rebuild_worlds(self.source, observations[pairs[:, 0]], steps[pairs[:, 0]], rngs, memories=memories)
-        return _WorldBranches(self._worlds.batch, copy_worlds(rebuilt, place.ravel()), seeds)
-
-    def _observe(self, observations: FloatArray, steps: NDArray[np.int64]) -> None:
-        if len(self._memories) != len(observations):
-            self._memories = [SceneMemory(self.source.task, self.source.compiled_task) for _ in observations]
         if self._remembers:
-            for memory, observation, step in zip(self._memories, observations, steps, strict=True):
-                memory.observe(observation, int(step))
+            if len(self._memory) != len(observations):
+                self._memory = open_memory(self.source.task, len(observations))
+            self._memory.observe(observations, steps)
+        at = pairs[:, 0]
+        memory = self._memory if self._remembers else None
+        rebuilt = rebuild_worlds(self.source, observations[at], steps[at], rngs, memory=memory, rows=at)
+        return _WorldBranches(self._worlds.batch, copy_worlds(rebuilt, place.ravel()), seeds)
 
 
 class _WorldBranches(Branches):

@@ -8,7 +8,8 @@ from blendctl.controllers import Encoding, Lidar, MarginAhead
 from blendctl.envs.catalog import find_task
 from blendctl.envs.compiled_task import SUBSTEPS
 from blendctl.envs.objects import Buttons, Goal, Objects, PushBox
-from blendctl.envs.tasks import LIDAR_BINS, Task
+from blendctl.envs.tasks import Task
+from blendctl.lidar_ring import LIDAR_BINS
 
 VELOCITY = 3  # index of the velocimeter
 

@@ -12,10 +12,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.compiled import compiled
-from blendctl.envs.compiled_task import FloatArray
-from blendctl.envs.lidar import LIDAR_RANGE
-from blendctl.envs.tasks import LIDAR_BINS
+from blendctl.lidar_ring import LIDAR_BINS, LIDAR_RANGE
 
 EXACT = 1e-5  # brightness that makes no difference to a robot that stays upright
 LOOSE = 5.0  # times the limit of a difference contradict an object
