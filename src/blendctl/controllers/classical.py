@@ -5,8 +5,11 @@ They use the robot's sensors and lidars, need no training, and take one observat
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -17,8 +20,9 @@ from numpy.typing import ArrayLike
 from blendctl.arrays import FloatArray
 from blendctl.controllers.base import Controller
 from blendctl.controllers.encoding import OBJECT_FEATURES, Encoding, Lidar
-from blendctl.envs.catalog import find_task
+from blendctl.envs.catalog import as_task
 from blendctl.envs.robots import Robot
+from blendctl.envs.tasks import Task
 from blendctl.errors import InputError, did_you_mean
 from blendctl.lidar_ring import LIDAR_BINS
 
@@ -37,10 +41,10 @@ class ObservationLayout:
     observation_size: int
 
     @classmethod
-    def of(cls, world: str) -> ObservationLayout:
+    def of(cls, world: str | Task) -> ObservationLayout:
         """Return the layout of a world."""
-        task = find_task(world)
-        return cls(world, task.robot_spec, task.lidar_starts, task.observation_size)
+        task, name = as_task(world), world if isinstance(world, str) else "the task"
+        return cls(name, task.robot_spec, task.lidar_starts, task.observation_size)
 
     @property
     def turn(self) -> float:
@@ -56,6 +60,11 @@ class ObservationLayout:
                 f"observation has shape {rows.shape}; {self.world} has ({self.observation_size},), or a batch of it"
             )
         return np.atleast_2d(rows)
+
+    def expect_ring(self, kind: str) -> None:
+        """Raise InputError unless there is a lidar for this kind of objects."""
+        if kind not in self.rings:
+            raise InputError(f'{self.world} has no lidar for "{kind}"; {did_you_mean(kind, self.rings)}')
 
     def bearing(self, rows: FloatArray, ring: str) -> tuple[FloatArray, FloatArray]:
         """Return distance (m) and bearing (rad, left is positive) of a lidar's nearest object, (n,) each."""
@@ -97,12 +106,21 @@ class _Classical(ABC):
     action_size = 2
     keeps_time = True
 
-    def __init__(self, world: str, *, target: str = "goal") -> None:
+    def __init__(self, world: str | Task, *, target: str = "goal") -> None:
         self.layout = ObservationLayout.of(world)
         self.observation_size = self.layout.observation_size
         if target not in self.layout.rings:
-            raise InputError(f'{world} has no lidar for "{target}"; {did_you_mean(target, self.layout.rings)}')
+            raise InputError(
+                f'{self.layout.world} has no lidar for "{target}"; {did_you_mean(target, self.layout.rings)}'
+            )
         self.target = target
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the class and its settings: two controllers with other settings are not the same."""
+        settings = {name: value for name, value in vars(self).items() if not name.startswith("_") and name != "layout"}
+        text = json.dumps([type(self).__qualname__, self.layout.rings, settings], sort_keys=True, default=list)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def act(self, observation: ArrayLike, rng: np.random.Generator | None = None) -> FloatArray:
         """Return the action, which is deterministic."""
@@ -149,7 +167,7 @@ class HeadingPID(_Classical):
     name = "heading-pid"
 
     def __init__(
-        self, world: str, *, target: str = "goal", gains: tuple[float, float, float] = (2.5, 0.5, 0.3)
+        self, world: str | Task, *, target: str = "goal", gains: tuple[float, float, float] = (2.5, 0.5, 0.3)
     ) -> None:
         super().__init__(world, target=target)
         self.gains = gains  # of angle (rad), of its leaky sum, of yaw rate (rad/s)
@@ -170,17 +188,28 @@ class HeadingPID(_Classical):
 
 
 class PotentialField(_Classical):
-    """Follow an artificial potential: the target attracts, everything else that the lidars see repels.
+    """Follow an artificial potential: the target attracts, obstacles repel.
 
-    An obstacle repels within `influence` metres, more strongly at a smaller distance, and slows the robot down.
+    avoid: kinds of objects that repel; None: everything that the lidars see but the target. An obstacle repels within
+    `influence` metres, more strongly at a smaller distance, and slows the robot down.
     """
 
     name = "potential-field"
 
-    def __init__(self, world: str, *, target: str = "goal", influence: float = 0.8, strength: float = 2.5) -> None:
+    def __init__(
+        self,
+        world: str | Task,
+        *,
+        target: str = "goal",
+        avoid: Sequence[str] | None = None,
+        influence: float = 0.8,
+        strength: float = 2.5,
+    ) -> None:
         super().__init__(world, target=target)
         self.influence, self.strength = influence, strength
-        self.obstacles = [ring for ring in self.layout.rings if ring != target]
+        self.obstacles = [ring for ring in self.layout.rings if ring != target] if avoid is None else list(avoid)
+        for ring in self.obstacles:
+            self.layout.expect_ring(ring)
         angles = (np.arange(LIDAR_BINS) + 0.5) * 2.0 * np.pi / LIDAR_BINS
         self._angles = angles + self.layout.turn
 
