@@ -1,4 +1,4 @@
-"""Handle whatever a user's code raises: describe it, and recognise the interrupts that are not the code's own."""
+"""Handle errors of user code: describe them, and recognise interrupts that the code did not raise."""
 
 from __future__ import annotations
 
