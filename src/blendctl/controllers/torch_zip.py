@@ -145,7 +145,7 @@ class _Reader:
         return self.stack[-1]
 
     def _fill(self, items: list[tuple[Any, Any]]) -> None:
-        # Other keys are not needed, and hashing a nested tuple may take for ever.
+        # Other keys are not needed, and hashing a nested tuple may take forever.
         if not all(isinstance(key, str | int) for key, _ in items):
             raise ValueError("a dictionary has keys that are neither text nor numbers")
         self._top(dict).update(items)
@@ -199,5 +199,5 @@ class _Reader:
 
 
 def _shown(value: Any) -> str:
-    """Return a short text; the repr of a nested value may take for ever."""
+    """Return a short text; the repr of a nested value may take forever."""
     return f"{value.module}.{value.name}" if isinstance(value, _Name) else f"a {type(value).__name__}"
