@@ -10,7 +10,7 @@ from blendctl.reports.page_data import Headline, PageData, SectionData
 
 
 class Run(Protocol):
-    """What every page needs of a run; the functions of sections take a more specific one."""
+    """The part of a run that every page needs; the functions of sections take a more specific one."""
 
     @property
     def names(self) -> list[str]:
