@@ -16,7 +16,7 @@ CONTENT = "text/plain; version=0.0.4; charset=utf-8"
 
 @contextmanager
 def metrics_server(text: Callable[[], str], port: int) -> Iterator[str]:
-    """Serve what a function returns at /metrics of a loopback port, 0 selects one; yield the address."""
+    """Serve the text of a function at /metrics of a loopback port (0 selects one); yield the address."""
 
     class Handler(LoopbackHandler):
         def answer(self) -> None:

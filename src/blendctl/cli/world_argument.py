@@ -1,4 +1,4 @@
-"""The worlds that commands take: a known name, or a task of the user's as FILE.py:TASK or MODULE:TASK."""
+"""The worlds that commands take: a known name, or a user's task as FILE.py:TASK or MODULE:TASK."""
 
 from __future__ import annotations
 
