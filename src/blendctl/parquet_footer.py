@@ -34,7 +34,7 @@ def claimed_size(file: IO[bytes]) -> tuple[int, int]:
         raise FileFormatError("it has no footer of a Parquet file")
     file.seek(size - 8 - length)
     values = unpacked = cells = pages = 0
-    for group in _Reader(file.read(length)).struct().get(4, ()):
+    for group in _ThriftReader(file.read(length)).struct().get(4, ()):
         columns = [chunk[3] for chunk in group[1]]
         cells += group[3] * len(columns)
         if min([group[3], *(column[key] for column in columns for key in (5, 6, 7, 9))]) < 0:
@@ -56,7 +56,7 @@ def _sum_pages(file: IO[bytes], column: dict[int, Any], *, left: int) -> tuple[i
     values = unpacked = number = 0
     while at < end:
         file.seek(max(at, 0))
-        reader = _Reader(file.read(min(LARGEST_HEADER, end - at)))
+        reader = _ThriftReader(file.read(min(LARGEST_HEADER, end - at)))
         page = reader.struct()
         kind, stored, packed = page[1], page[2], page[3]
         number += 1
@@ -72,7 +72,7 @@ def _sum_pages(file: IO[bytes], column: dict[int, Any], *, left: int) -> tuple[i
     return values, unpacked, number
 
 
-class _Reader:
+class _ThriftReader:
     """A reader of Thrift's compact protocol: structs as dictionaries by the numbers of their fields."""
 
     def __init__(self, data: bytes) -> None:

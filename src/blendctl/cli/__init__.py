@@ -13,8 +13,6 @@ from blendctl._version import __version__
 from blendctl.cli.output import echo
 from blendctl.errors import BlendctlError, did_you_mean
 
-__all__ = ["main", "command_line"]
-
 EXIT_ERROR = 1  # the reason is on stderr
 EXIT_INTERRUPTED = 130  # Ctrl-C, as in shells
 

@@ -143,8 +143,8 @@ def compare(
     first = make()
     expect_cost(first)
     single = make().unwrapped is first.unwrapped  # an environment was passed, not a function
-    bench = _Bench(make, spec, drivers, judge_every, single=single)
-    with closing(bench.open(1)) as worlds:
+    runner = _MethodRunner(make, spec, drivers, judge_every, single=single)
+    with closing(runner.open(1)) as worlds:
         chosen, left_out = _choose(methods, drivers, worlds, parameters or {})
     saved = dict(blends or {})
     table = chosen | {name: replace(saved_blend(source), name=name) for name, source in saved.items()}
@@ -163,7 +163,7 @@ def compare(
                 maker = source if callable(source) else _open_blend(source, controllers)
                 sums = [drive_episode(first, maker(seed + i), seed=seed + i) for i in range(episodes)]
             else:
-                sums = bench.run(method, setting, episodes=episodes, seed=seed, block=block)
+                sums = runner.run(method, setting, episodes=episodes, seed=seed, block=block)
             about = {"method": method.name, "setting": number, "parameters": json.dumps(setting)}
             rows += [
                 about | {"seed": seed + i} | episode_columns(row) | jerk_columns(row) for i, row in enumerate(sums)
@@ -177,8 +177,8 @@ def compare(
 
 
 @dataclass(frozen=True)
-class _Bench:
-    """Where the methods run."""
+class _MethodRunner:
+    """Run methods in one environment with the same controllers."""
 
     make: Callable[[], gymnasium.Env[Any, Any]]
     spec: EnvironmentSpec | None

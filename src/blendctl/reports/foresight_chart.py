@@ -19,7 +19,7 @@ QUANTITIES = (("return", 1.0), ("cost", -1.0))  # with the sign of their objecti
 
 
 @dataclass(frozen=True)
-class _Compared:
+class _PredictedAndObserved:
     """One quantity at n stages; unknown values are NaN."""
 
     name: str  # "return" or "cost"
@@ -52,7 +52,7 @@ def foresight_charts(run: BlendRun) -> ForesightCharts | None:
     return ForesightCharts(note, charts, [_episode(stages, compared, number) for number in shown])
 
 
-def _compare(stages: StageTable, discount: float, horizon: int | None) -> list[_Compared]:
+def _compare(stages: StageTable, discount: float, horizon: int | None) -> list[_PredictedAndObserved]:
     arms = stages.column("arm").astype(np.int64)
     driver = np.clip(arms, 0, None)[:, None]
     foreseen = stages.by_arm_and_objective("foreseen")  # (n, arms, 2): reward and -cost
@@ -68,7 +68,7 @@ def _compare(stages: StageTable, discount: float, horizon: int | None) -> list[_
         )
         by_arm = sign * foreseen[..., goal]
         mine, learned = (np.take_along_axis(v, driver, axis=1)[:, 0] for v in (by_arm, sign * estimate[..., goal]))
-        compared.append(_Compared(name, by_arm, np.where(arms < 0, np.nan, mine), learned, came))
+        compared.append(_PredictedAndObserved(name, by_arm, np.where(arms < 0, np.nan, mine), learned, came))
     return compared
 
 
@@ -106,7 +106,7 @@ def values_to_go(
     return out
 
 
-def _calibration(values: _Compared, known: NDArray[np.bool_]) -> Chart:
+def _calibration(values: _PredictedAndObserved, known: NDArray[np.bool_]) -> Chart:
     """Chart observed against predicted values, in bins of equally many decisions."""
     order = np.flatnonzero(known)[np.argsort(values.foreseen[known], kind="stable")]
     bins = np.array_split(order, min(BINS, len(order)))
@@ -122,7 +122,7 @@ def _calibration(values: _Compared, known: NDArray[np.bool_]) -> Chart:
     return Chart(f"Calibration of {values.name} to go", lines, f"predicted {values.name} to go", note=note)
 
 
-def _by_episode(values: _Compared, known: NDArray[np.bool_], episodes: NDArray[np.integer]) -> Chart:
+def _by_episode(values: _PredictedAndObserved, known: NDArray[np.bool_], episodes: NDArray[np.integer]) -> Chart:
     """Chart the means over the decisions of each episode."""
     numbers = np.unique(episodes[known])
     means = {
@@ -140,7 +140,7 @@ def _by_episode(values: _Compared, known: NDArray[np.bool_], episodes: NDArray[n
     return Chart(f"{values.name.capitalize()} to go over the run", lines, "episode", "dots", note=note)
 
 
-def _episode(stages: StageTable, compared: list[_Compared], number: int) -> EpisodeCharts:
+def _episode(stages: StageTable, compared: list[_PredictedAndObserved], number: int) -> EpisodeCharts:
     """Chart predicted and observed values over one episode, and the differences that decide."""
     rows = np.flatnonzero(stages.column("episode") == number)
     lengths = stages.column("steps")[rows]

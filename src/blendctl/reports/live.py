@@ -44,7 +44,7 @@ class LiveView:
         self._rows = LiveRows([], "")
         self._sent = 0.0
         try:
-            self._server = _Server(port, self)
+            self._server = _LivePageServer(port, self)
         except OSError as error:
             raise InputError(f"the live page cannot listen on port {port}: {error}; try another, or --port 0") from None
         self._thread = threading.Thread(target=self._server.serve_forever, name="blendctl-live", daemon=True)
@@ -133,14 +133,14 @@ SECTIONS: tuple[Section[LiveView], ...] = (Section("replay", "Replay", lambda vi
 LIVE_PAGE = Page("live", lambda view: Headline(view.world, "The run has not started yet."), SECTIONS)
 
 
-class _Server(LoopbackServer):
+class _LivePageServer(LoopbackServer):
     def __init__(self, port: int, view: LiveView) -> None:
         self.view = view
-        super().__init__(port, _Handler)
+        super().__init__(port, _LivePageHandler)
 
 
-class _Handler(LoopbackHandler):
-    server: _Server
+class _LivePageHandler(LoopbackHandler):
+    server: _LivePageServer
     protocol_version = "HTTP/1.1"
 
     def answer(self) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from blendctl.envs.pose_recorder import ENTRY
 from blendctl.reports.binary_columns import Packer
-from blendctl.reports.page import Run
+from blendctl.reports.page import PageRun
 from blendctl.reports.page_data import Episode, Moment, Pictures, Replay
 from blendctl.reports.run_data import PoseTable, StageTable
 
@@ -49,7 +49,7 @@ class ReplayData:
     no_picture: str = "This world cannot be drawn from above."
 
 
-class RecordedRun(Run, Protocol):
+class RecordedRun(PageRun, Protocol):
     """A run with episodes to replay."""
 
     @property
