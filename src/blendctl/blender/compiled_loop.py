@@ -33,7 +33,7 @@ from blendctl.envs.world_state import ENDED, WorldState
 from blendctl.errors import InputError
 from blendctl.features.predictions import NextStepPredictions
 
-STRETCH = 100  # control steps per call
+STEPS_PER_CALL = 100  # control steps per call of compiled code
 
 typeof: Callable[[object], object] = numba.typeof
 _decision_size = compiled(decision_size)
@@ -119,7 +119,7 @@ class CompiledLoop:
             raise InputError(f"the compiled loop cannot drive this: {reason}; use blendctl.run")
         self.world, self.blender, self.learner = world, blender, learner
         self.arms = tuple(_compiled_arm(c) for c in blender.controllers if isinstance(c, NetworkController))
-        self.peeks = DeferredPeeks(world, size=STRETCH * (len(self.arms) - 1))
+        self.peeks = DeferredPeeks(world, size=STEPS_PER_CALL * (len(self.arms) - 1))
         self.previous = -1  # arm of the last stage
 
     def episode(self, seed: int) -> Stages | None:
@@ -143,7 +143,7 @@ class CompiledLoop:
 
     def _chunk(self) -> Stages | None:
         batch, learner = self.world.batch, self.learner
-        n, arms = min(STRETCH, int(batch.compiled_task.max_steps - batch.worlds.steps[0])), len(self.arms)
+        n, arms = min(STEPS_PER_CALL, int(batch.compiled_task.max_steps - batch.worlds.steps[0])), len(self.arms)
         rngs: list[Any] = self.blender.drivers.rngs
         before = [rng.bit_generator.state for rng in rngs]
         noise = np.stack([rng.standard_normal((n, batch.act_size)) for rng in rngs], axis=1)

@@ -42,7 +42,7 @@ class Check:
     def words(self, repetitions: int) -> list[str]:
         """Return the command line that measures it."""
         if self.measure is not None:
-            return [sys.executable, "-m", "blendctl.selftest.one_check", self.name, str(repetitions)]
+            return [sys.executable, "-m", "blendctl.selftest.check_process", self.name, str(repetitions)]
         return [word.replace("{}", str(repetitions)) for word in self.command]
 
 
