@@ -70,6 +70,6 @@ def _handlers() -> set[CodeType]:
 
 
 def _raises(trace: TracebackType) -> bool:
-    """Return whether a frame stands at the instruction `raise`."""
+    """Return whether a frame is at the instruction `raise`."""
     code = trace.tb_frame.f_code.co_code
     return dis.opname[code[trace.tb_lasti]] == "RAISE_VARARGS"

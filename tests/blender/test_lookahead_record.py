@@ -1,4 +1,4 @@
-"""Records of a look-ahead blend: foreseen values, estimates and the dial, in units of return and cost."""
+"""Records of a look-ahead blend: predicted values, estimates and the dial, in units of return and cost."""
 
 import json
 

@@ -309,7 +309,7 @@ class Blender(BlendFiles, BlendViews):
     ) -> Observed:
         """Learn from the feedback of the latest control step, or of a named stage or step; return the outcome.
 
-        "learned": the bandit was updated; "counted": the stage goes on, or cannot be learned from; "late": it belongs
+        "learned": the bandit was updated; "counted": the stage continues, or cannot be learned from; "late": it belongs
         to an earlier stage; "duplicate": it was observed before; "unknown": there is no such stage or step, or it is
         complete or too old; "refused": it is not finite. `done=True` ends the episode.
         """

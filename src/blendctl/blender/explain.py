@@ -139,12 +139,12 @@ def _feedback(record: Record) -> str:
     learned = "learned" if record.learned else "not learned from"
     info = record.run_info
     if record.foresight is not None:
-        came = f"observed in its {record.steps} steps: reward {record.reward:.4g}, cost {record.cost:.4g}"
+        seen = f"observed in its {record.steps} steps: reward {record.reward:.4g}, cost {record.cost:.4g}"
         if record.feedback is None:
-            return f"{came}; {learned}"
+            return f"{seen}; {learned}"
         values = (record.feedback * record.units).tolist()
         words = [quantity_in_words(info, goal, value) for goal, value in enumerate(values)]
-        return f"{came}; with the value of the final state: {', '.join(f'{w} {v:.4g}' for w, v in words)}; {learned}"
+        return f"{seen}; with the value of the final state: {', '.join(f'{w} {v:.4g}' for w, v in words)}; {learned}"
     if record.feedback is None:
         return "no feedback was observed"
     words = [quantity_in_words(info, goal, value) for goal, value in enumerate(record.feedback.tolist())]

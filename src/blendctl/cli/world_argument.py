@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _open(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    """Check each world, import the user's own, and return the names that `find_task` then knows."""
+    """Check each world, import the user's own, and return their names for `find_task`."""
     from blendctl.envs.catalog import open_task
 
     if not value or ctx.resilient_parsing:

@@ -228,6 +228,6 @@ def _who_leaves(clients: list[_Client]) -> _Client | None:
 
 
 def _disconnect(connection: socket.socket) -> None:
-    """End a connection; the thread that reads from it notices."""
+    """End a connection, which also ends the thread that reads from it."""
     with contextlib.suppress(OSError):  # not connected, or gone already
         connection.shutdown(socket.SHUT_RDWR)

@@ -103,7 +103,7 @@ def open_task(world: str) -> str:
 
 
 def as_task(task: Task | str) -> Task:
-    """Return a task, given itself or its name."""
+    """Return the task itself, or the one of a name."""
     return task if isinstance(task, Task) else find_task(task)
 
 

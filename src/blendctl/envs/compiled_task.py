@@ -38,7 +38,7 @@ class CompiledTask(NamedTuple):
     height: FloatArray  # (items,) m, at the start
     qpos_at: IntArray  # (items,) index of a free object's pose in qpos
     qvel_at: IntArray  # (items,) the same for qvel
-    body_at: IntArray  # (items,) model body of an object that stands still
+    body_at: IntArray  # (items,) model body of a fixed object
     mocap_at: IntArray  # (items,) mocap body (and weld) of a gremlin
     travel: FloatArray  # (mocaps,) m, radius of the gremlins' circles
     goal: int  # item

@@ -40,7 +40,7 @@ class Steering:
 
 @dataclass(frozen=True)
 class Robot:
-    """Everything that the package knows about a robot. Its XML needs a site "agent"; actions are from -1 to 1."""
+    """Complete declaration of a robot. Its XML needs a site "agent"; actions are from -1 to 1."""
 
     name: str  # letters and digits, first letter upper-case
     timestep: float  # s, of one sub-step

@@ -40,7 +40,7 @@ class StageForesight(NamedTuple):
 
 @runtime_checkable
 class BoundFeature(Protocol):
-    """A feature that knows its controllers: a function with a size. Subclass it; everything else has a default.
+    """A feature bound to its controllers: a function with a size. Subclass it; everything else has a default.
 
     A feature that takes batches sets `batched`. A feature that learns sets `learns` and overrides `learn`, and `state`
     and `restore`, so that a blend can be saved. A feature that looks further ahead than a stage sets `bootstraps` and

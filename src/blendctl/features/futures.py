@@ -39,7 +39,7 @@ class Branches(Protocol):
     @property
     @abstractmethod
     def running(self) -> BoolArray:
-        """Whether the episode of a row goes on, (rows,)."""
+        """Whether the episode of a row continues, (rows,)."""
 
     @abstractmethod
     def step(self, actions: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -91,7 +91,7 @@ def blend_charts(run: BlendRun) -> list[Chart] | None:
             unit="%",
             low=0.0,
             high=100.0,
-            note=f"no other controller is better in {run.judged}; this says nothing of the episode",
+            note=f"no other controller is better in {run.judged}; this does not cover the episode",
         ),
         # The bound of a look-ahead run covers values to go, which counterfactual steps do not measure.
         *([] if stages.header.get("lookahead") else [loss_chart(title, losses, x="stage", note=note)]),

@@ -119,7 +119,7 @@ def table(run: CompareRun) -> Table:
                 correct=row.get("correct_ratio"),
             )
         )
-    note = f"{NOTE} Who drove: the share of the first controller. Correct says nothing of the episode."
+    note = f"{NOTE} Who drove: the share of the first controller. Correct does not cover the episode."
     return Table(rows, note, "the next control step")
 
 

@@ -95,7 +95,7 @@ def _facts(card: Mapping[str, Any]) -> str:
         "controllers": ", ".join(card["controllers"]),
         "cost": card["cost"] or ('info["cost"]' if "-cost" in card["objectives"] else "none"),
         "seeds": ", ".join(f"{stage} from {first}" for stage, first in card["seeds"].items()),
-        "data": f"{card['plan']['steps']} control steps; {card['seconds']:g} s in all",
+        "data": f"{card['plan']['steps']} control steps; {card['seconds']:g} s in total",
         "versions": ", ".join(f"{name} {value}" for name, value in card["versions"].items()),
     }
     return _table(None, [[name, str(value)] for name, value in facts.items() if value], kind="facts")

@@ -24,9 +24,9 @@ class _PredictedAndObserved:
 
     name: str  # "return" or "cost"
     by_arm: FloatArray  # (n, arms) predicted if an arm drives
-    foreseen: FloatArray  # (n,) predicted for the arm that drove
+    predicted: FloatArray  # (n,) predicted for the arm that drove
     calibrated: FloatArray  # (n,) the learner's estimate of it
-    came: FloatArray  # (n,) observed over the rest of the episode
+    observed: FloatArray  # (n,) observed over the rest of the episode
 
 
 def foresight_charts(run: BlendRun) -> ForesightCharts | None:
@@ -36,7 +36,7 @@ def foresight_charts(run: BlendRun) -> ForesightCharts | None:
         return None
     discount, horizon = stages.header["lookahead"]["discount"], stages.header["lookahead"].get("horizon")
     compared = _compare(stages, discount, horizon)
-    known: NDArray[np.bool_] = np.isfinite(compared[0].came) & np.isfinite(compared[0].foreseen)
+    known: NDArray[np.bool_] = np.isfinite(compared[0].observed) & np.isfinite(compared[0].predicted)
     if not known.any():
         return None
     limit = f"to the end of the episode, at least {math.ceil(math.log(CUT_OFF) / math.log(discount))}"
@@ -59,7 +59,7 @@ def _compare(stages: StageTable, discount: float, horizon: int | None) -> list[_
     estimate = stages.by_arm_and_objective("estimate") * stages.units
     compared = []
     for goal, (name, sign) in enumerate(QUANTITIES):
-        came = values_to_go(
+        observed = values_to_go(
             stages.floats("reward" if name == "return" else name),
             stages.column("steps"),
             stages.column("episode"),
@@ -68,7 +68,7 @@ def _compare(stages: StageTable, discount: float, horizon: int | None) -> list[_
         )
         by_arm = sign * foreseen[..., goal]
         mine, learned = (np.take_along_axis(v, driver, axis=1)[:, 0] for v in (by_arm, sign * estimate[..., goal]))
-        compared.append(_PredictedAndObserved(name, by_arm, np.where(arms < 0, np.nan, mine), learned, came))
+        compared.append(_PredictedAndObserved(name, by_arm, np.where(arms < 0, np.nan, mine), learned, observed))
     return compared
 
 
@@ -108,15 +108,15 @@ def values_to_go(
 
 def _calibration(values: _PredictedAndObserved, known: NDArray[np.bool_]) -> Chart:
     """Chart observed against predicted values, in bins of equally many decisions."""
-    order = np.flatnonzero(known)[np.argsort(values.foreseen[known], kind="stable")]
+    order = np.flatnonzero(known)[np.argsort(values.predicted[known], kind="stable")]
     bins = np.array_split(order, min(BINS, len(order)))
-    foreseen = np.array([values.foreseen[rows].mean() for rows in bins])
-    came = np.array([values.came[rows].mean() for rows in bins])
-    band = [np.array([np.quantile(values.came[rows], share) for rows in bins]) for share in (0.25, 0.75)]
-    ends = foreseen[[0, -1]]
+    predicted = np.array([values.predicted[rows].mean() for rows in bins])
+    observed = np.array([values.observed[rows].mean() for rows in bins])
+    band = [np.array([np.quantile(values.observed[rows], share) for rows in bins]) for share in (0.25, 0.75)]
+    ends = predicted[[0, -1]]
     lines = [
         series("ideal", ends, ends, color="ink", dashed=True),
-        series("observed", foreseen, came, color="blend", band=band),
+        series("observed", predicted, observed, color="blend", band=band),
     ]
     note = f"observed mean in {len(bins)} groups of decisions; band: the middle half"
     return Chart(f"Calibration of {values.name} to go", lines, f"predicted {values.name} to go", note=note)
@@ -127,14 +127,18 @@ def _by_episode(values: _PredictedAndObserved, known: NDArray[np.bool_], episode
     numbers = np.unique(episodes[known])
     means = {
         name: np.array([column[known & (episodes == number)].mean() for number in numbers])
-        for name, column in (("foreseen", values.foreseen), ("learner", values.calibrated), ("came", values.came))
+        for name, column in (
+            ("predicted", values.predicted),
+            ("learner", values.calibrated),
+            ("observed", values.observed),
+        )
     }
     lines = [
-        series("predicted", numbers + 1, means["foreseen"], color="ink", dashed=True),
+        series("predicted", numbers + 1, means["predicted"], color="ink", dashed=True),
         series("calibrated by the learner", numbers + 1, means["learner"], color="c1"),
-        series("observed", numbers + 1, means["came"], color="blend"),
+        series("observed", numbers + 1, means["observed"], color="blend"),
     ]
-    overall = [float(column[known].mean()) for column in (values.foreseen, values.calibrated, values.came)]
+    overall = [float(column[known].mean()) for column in (values.predicted, values.calibrated, values.observed)]
     means_note = "{:.3g} predicted, {:.3g} calibrated, {:.3g} observed".format(*overall)
     note = f"over all {int(known.sum())} decisions: {means_note}"
     return Chart(f"{values.name.capitalize()} to go over the run", lines, "episode", "dots", note=note)
@@ -151,7 +155,7 @@ def _episode(stages: StageTable, compared: list[_PredictedAndObserved], number: 
             series(f"predicted with {name}", start, values.by_arm[rows, arm], color=arm)
             for arm, name in enumerate(stages.names)
         ]
-        lines.append(series("observed", start, values.came[rows], color="blend"))
+        lines.append(series("observed", start, values.observed[rows], color="blend"))
         charts.append(Chart(f"{values.name.capitalize()} to go", lines, "step"))
     for values in compared:
         apart = values.by_arm[rows] - values.by_arm[rows].mean(axis=1, keepdims=True)

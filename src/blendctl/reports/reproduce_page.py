@@ -117,7 +117,7 @@ def _charts(run: ReproduceRun, world: str) -> list[Chart]:
             axis,
             "dots",
             unit="%",
-            note="no other controller is better in the next control step; this says nothing of the episode",
+            note="no other controller is better in the next control step; this does not cover the episode",
         ),
         loss_chart(
             f"{prefix}Average loss and its bound",
