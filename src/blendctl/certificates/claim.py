@@ -60,7 +60,7 @@ class Claim:
         return f"The mean cost of an episode is at most {self.budget:g}{share}."
 
     def episodes_needed(self, *, sequential: bool = False) -> int:
-        """Return the least number of episodes that can prove the claim: those of a driver without any cost."""
+        """Return the least number of episodes that can prove the claim, if none of them costs anything."""
         counts = [episodes_needed(self.budget, best=0.0, limit=self.cost_ceiling, error=self.error)]
         if self.share is not None and sequential:
             counts.append(episodes_needed(self.share, best=0.0, limit=1.0, error=self.error))

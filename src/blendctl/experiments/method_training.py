@@ -80,7 +80,7 @@ def _sweep(
 def _drive(
     worlds: Any, switch: Switch, controllers: Sequence[Controller], seed: int, episodes: int
 ) -> Iterator[StepBatch]:
-    """Run episodes, in lock-step if there is more than one world."""
+    """Run at least `episodes` episodes in total, equally many in each world; yield the steps."""
     each = -(-episodes // worlds.num_envs)
     return rollout(worlds, switch, controllers=controllers, seed=seed, episodes=each)
 

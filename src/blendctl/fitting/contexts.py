@@ -81,7 +81,7 @@ class ContextTask:
 
     source: EnvSource
     controllers: Sequence[Controller]
-    weight: float  # return that a unit of cost is worth if the controllers have equal value
+    weight: float  # cost weight at which the controllers have equal value
     length: float  # control steps of an episode
     seed: int
 

@@ -39,7 +39,7 @@ def standing_of(summary: dict[str, Any], names: Sequence[str]) -> Standing | Non
     gain = float((performant - safe)[:, 0].mean())
     if gain > 0:
         share = min(max(float((blend - safe)[:, 0].mean()) / gain, 0.0), 1.0)
-    else:  # equal returns: use the share of the performant controller in the blend
+    else:  # the returns define no share: use that of the performant controller in the blend
         share = (summary.get("arm_share") or {}).get(names[0], 0.5)
     return Standing(names[0], names[-1], score, share, share * performant + (1.0 - share) * safe)
 
