@@ -120,6 +120,7 @@ setup-compilers:
 compilers:
 	@command -v gcc >/dev/null 2>&1 && exit 0; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "==> installing gcc for the tests of exported C files; for clang and ARM: make setup-compilers"; \
 		apt-get update -qq >/dev/null; \
 		DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends gcc libc6-dev >/dev/null && exit 0; fi; \
 	echo "==> no gcc: the tests of exported C files are skipped. See: make setup-compilers"

@@ -33,7 +33,7 @@ def main(world: str, rollouts: int) -> None:
         "model_cfgs": {"actor": network, "critic": network},
         "logger_cfgs": {"use_wandb": False, "use_tensorboard": False, "save_model_freq": 10**6},
     }
-    os.chdir(tempfile.mkdtemp())  # it writes its runs where it stands
+    os.chdir(tempfile.mkdtemp())  # it writes its runs to the current directory
     agent = omnisafe.Agent("PPO", f"Safety{world}-v0", custom_cfgs=settings)
     agent.learn()
     with open(os.path.join(agent.agent.logger.log_dir, "progress.csv")) as file:

@@ -1,4 +1,4 @@
-"""Measure regret and loss where the assumptions of the bounds break, with and without forgetting, against EXP4.
+"""Measure regret and loss when the assumptions of the bounds break, with and without forgetting, against EXP4.
 
     python bench/adversarial.py [--learners 32] [--stages 2000] [--json bench/results/adversarial.json]
 
@@ -45,14 +45,14 @@ class Exp4:
         return np.asarray([self.rng.choice(ARMS, p=row / row.sum()) for row in self.chance])
 
     def update(self, arm: NDArray[np.intp], feedback: FloatArray) -> None:
-        """Learn from the mean of the objectives (B, M), brought into [0, 1]."""
+        """Learn from the mean of the objectives (B, M), scaled to [0, 1]."""
         rows = np.arange(len(arm))
         reward = np.clip(0.5 + feedback.mean(axis=1) / 4, 0, 1)
         self.logs += self.rate * self.hits[rows, :, arm] * (reward / self.chance[rows, arm])[:, None]
 
 
 def live(world: str, learner: str, *, learners: int, stages: int, seed: int) -> dict[str, float]:
-    """Let learners live in a world; return the means per stage."""
+    """Run learners in a world; return the means per stage."""
     rng = np.random.default_rng(seed)
     theta = rng.normal(size=(learners, M, D))
     theta /= np.linalg.norm(theta, axis=-1, keepdims=True)

@@ -65,7 +65,7 @@ def whole_step(worlds: VectorWorld) -> Step:
 
 
 def rollout_step(worlds: VectorWorld) -> Step:
-    """mujoco.rollout: an eleventh sub-step stands for the closing pass, whose sensors it computes first."""
+    """mujoco.rollout: an eleventh sub-step replaces the closing pass, whose sensors it computes first."""
     n, models = worlds.num_envs, []
     for row in range(n):
         slot, (model, _) = make_slot(worlds.batch.model)

@@ -2,7 +2,7 @@
 
     python bench/bandit.py [--rounds 7] [--json bench/results/bandit.json]
 
-All contenders run in one process and in turns, so that a noisy machine is noisy for all of them; the
+All contenders run in one process and in turns, so that noise of the machine affects all of them; the
 figures to trust are the ratios. blendctl serves two objectives, the peers one. Every step sees fresh
 features; blendctl's are checked as always.
 """
@@ -56,7 +56,7 @@ def compiled_loop(state, rng, config, psi, y, out):  # type: ignore[no-untyped-d
 
 
 def limit_run(psi: np.ndarray, y: np.ndarray) -> Callable[[], float]:
-    """Give a function that runs the compiled loop once over all draws and returns microseconds per step."""
+    """Return a function that runs the compiled loop once over all draws and returns microseconds per step."""
     bandit = BlendingBandit(psi.shape[2], OBJECTIVES, seed=0)
     arrays = bandit.arrays
     out = np.empty(memory_layout.decision_size(psi.shape[1], OBJECTIVES))
@@ -192,7 +192,7 @@ def installed(name: str) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7, help="turns of every contender (default 7)")
-    parser.add_argument("--json", type=Path, default=Path("bench/results/bandit.json"), help="where the figures go")
+    parser.add_argument("--json", type=Path, default=Path("bench/results/bandit.json"), help="file of the figures")
     options = parser.parse_args()
     results: dict[str, object] = {}
     names = ["blendctl", "compiled loop", *PEERS]

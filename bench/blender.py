@@ -1,4 +1,4 @@
-"""Measure the blender: what one act + observe costs beyond the networks, and the paper's whole iteration.
+"""Measure the blender: the time of one act + observe beyond the networks, and the paper's whole iteration.
 
     python bench/blender.py [--steps 1000] [--rounds 5] [--json bench/results/blender.json]
 
@@ -78,7 +78,7 @@ def fastest(rounds: int, measure: Callable[[], dict[str, list[float]]]) -> dict[
 
 
 def overhead(steps: int, rounds: int, record: Path | None) -> dict[str, float]:
-    """Microseconds of act + observe beyond the same networks asked directly, at the same observations."""
+    """Return microseconds of act + observe beyond direct calls of the same networks, at the same observations."""
     controllers, _ = pair("PointGoal1")
 
     def measure() -> dict[str, list[float]]:
@@ -118,7 +118,7 @@ def overhead(steps: int, rounds: int, record: Path | None) -> dict[str, float]:
 
 
 def bare(steps: int, rounds: int) -> dict[str, float]:
-    """Microseconds of act + observe around controllers that cost nothing: the blender alone."""
+    """Return microseconds of act + observe with controllers that take no time: the blender alone."""
     action, prediction = np.zeros(2), (0.1, -0.1)
 
     class Free:
@@ -146,7 +146,7 @@ def bare(steps: int, rounds: int) -> dict[str, float]:
 
 
 def iteration(world: str, steps: int, rounds: int) -> dict[str, Any]:
-    """The paper's iteration in one world: both controllers, contexts, bandit, physics, the counterfactual step.
+    """Time the paper's iteration in one world: both controllers, contexts, bandit, physics, the counterfactual step.
 
     The controller that drives is judged by its real feedback, so a pair needs one counterfactual step: the iteration
     has two raw steps' worth of physics in it. Counterfactual steps are taken some tens at once on the second core.
@@ -177,7 +177,7 @@ def iteration(world: str, steps: int, rounds: int) -> dict[str, Any]:
             whole.append(t1 - t0)
             physics.append(t2 - t1)
         t0 = clock()
-        evaluator.close()  # the last counterfactual steps belong to the time, too
+        evaluator.close()  # the time includes the last counterfactual steps
         whole[-1] += clock() - t0
         env.close()
         return {"whole": whole, "physics": physics}
@@ -193,7 +193,7 @@ def iteration(world: str, steps: int, rounds: int) -> dict[str, Any]:
 
 
 def compiled(world: str, rounds: int) -> float:
-    """Milliseconds of the same iteration in the compiled loop that the paper's experiment is driven with."""
+    """Return milliseconds of the same iteration in the compiled loop of the paper's experiment."""
     controllers, _ = pair(world)
     best = float("inf")
     for _ in range(rounds + 1):  # the first one compiles or loads
@@ -206,7 +206,7 @@ def compiled(world: str, rounds: int) -> float:
 
 
 def lock_step(world: str, worlds: int, steps: int, rounds: int) -> dict[str, float]:
-    """Blending in many worlds beside stepping the same worlds alone: the share of speed that is kept."""
+    """Return the speed of blending in many worlds relative to stepping the same worlds alone."""
     controllers, _ = pair(world)
 
     def measure() -> dict[str, list[float]]:
@@ -261,7 +261,7 @@ def main() -> None:
             f"the paper {PAPER_MS[world]}; a raw step {result['physics_ms']:.3f} ms, "
             f"ratio {result['ratio']:.2f}{goal}"
         )
-        loop = result["express_ms"] = compiled(world, args.rounds)
+        loop = result["compiled_loop_ms"] = compiled(world, args.rounds)
         print(f"  in the experiment's compiled loop {loop:.3f} ms, ratio {loop / result['physics_ms']:.2f}")
     result = results["lock_step"] = lock_step("PointGoal1", 30, max(args.steps // 10, 20), args.rounds)
     print(

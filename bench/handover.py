@@ -1,4 +1,4 @@
-"""Measure what a handover costs in return and cost, and what it gains in jumps of the action.
+"""Measure the effect of a handover on return, cost and jumps of the action.
 
     python bench/handover.py [--episodes 20] [--json bench/results/handover.json]
 

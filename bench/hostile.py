@@ -2,7 +2,7 @@
 
     python bench/hostile.py [--steps 100000] [--json bench/results/hostile.json]
 
-Four remote controllers in another process change their behaviour every 500 requests, each at another moment; a local
+Four remote controllers in another process change their behaviour every 500 requests, each at a different time; a local
 controller is always well. The deadline is 5 ms. The baseline, in the same run, has the same controllers behaving
 well. The last line of the output has the figures as JSON: by how much p99.9 of `act` exceeds the deadline plus the
 baseline's p99.9, in ms (goal: 3 at most), and the steps without a finite action (goal: none).
@@ -53,7 +53,7 @@ def answer(mood: str, number: int) -> bytes:
 
 
 def serve(listener: socket.socket, hostile: bool, offset: int) -> None:
-    """Welcome every client; answer each request in the mood of the moment."""
+    """Welcome every client; answer each request with the present behaviour."""
     requests = offset * TURN // PEERS
     while True:
         connection, _ = listener.accept()
@@ -68,12 +68,12 @@ def serve(listener: socket.socket, hostile: bool, offset: int) -> None:
                     requests += 1
                     mood = MOODS[(requests // TURN) % len(MOODS)] if hostile else "well"
                     connection.sendall(answer(mood, number))
-            except Exception:  # whatever the client does, the next one is served
+            except Exception:  # after any error of a client, serve the next one
                 continue
 
 
 def peers(pipe: Connection, hostile: bool) -> None:
-    """Serve all peers in this process and tell their addresses."""
+    """Serve all peers in this process and send their addresses."""
     listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(PEERS)]
     for offset, listener in enumerate(listeners):
         threading.Thread(target=serve, args=(listener, hostile, offset), daemon=True).start()

@@ -1,4 +1,4 @@
-"""Time simulated look-ahead against the naive rollout and against real time, and score what more simulation buys.
+"""Time simulated look-ahead against the naive rollout and against real time, and score the gain of more simulation.
 
 One robot decides every `hold` control steps. The same decisions are simulated three times in the same run: the futures
 side by side on all cores, as `SimulatedLookAhead` does, the same on one core, and naively, one future after another in
@@ -42,7 +42,7 @@ SWEEP = {"samples": (1, 3, 6), "horizon": (10, 20, 40, 60), "hold": (5, 10, 20)}
 
 
 def naive(world: SingleWorld, second: SingleWorld, pair: list[Any], *, horizon: int, samples: int) -> None:
-    """Roll every controller out, one future after another."""
+    """Roll out every controller, one future after another."""
     start = world.snapshot()
     for sample in range(samples):
         for controller in pair:

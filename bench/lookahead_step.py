@@ -1,4 +1,4 @@
-"""Measure what looking ahead costs: one act + observe of a look-ahead blend beside the paper's next-step blend.
+"""Measure the time of looking ahead: one act + observe of a look-ahead blend and of the paper's next-step blend.
 
     python bench/lookahead_step.py [--steps 500] [--rounds 5] [--json bench/results/lookahead_step.json]
 

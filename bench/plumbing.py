@@ -1,4 +1,4 @@
-"""Time the process pool and the wire protocol against the standard ones: a unit's overhead, a question's round trip.
+"""Time the process pool and the wire protocol against the standard ones: overhead of a unit, round trip of a request.
 
 One run compares all on the same work. It also shows what happens when one of twenty units kills its worker.
 The peers are `concurrent.futures`, `multiprocessing.Pool`, `multiprocessing.connection` and gRPC (if it is installed).
@@ -85,7 +85,7 @@ def by_pool(work: list[Job]) -> list[float]:
 
 
 class Half:
-    """A controller that costs nothing."""
+    """A controller that takes no time."""
 
     def act(self, observation: Any, rng: Any = None) -> Any:
         return 0.5 * np.asarray(observation)[:2]
@@ -186,13 +186,13 @@ def round_trips() -> dict[str, float]:
 
 
 def pool_times() -> dict[str, dict[str, float]]:
-    """Return per pool the overhead of a unit (µs, workers running), and what a killed worker leaves of 20 units."""
+    """Return per pool the overhead of a unit (µs, workers running), and the result of 20 units with a killed worker."""
     figures: dict[str, dict[str, float]] = {}
     for name, run in POOLS.items():
         times = [np.diff(run(tasks(UNITS))[UNITS // 4 :]).mean() for _ in range(3)]
         started = time.perf_counter()
         done = len(run(tasks(20, killer=5)))
-        hangs = time.perf_counter() - started > PATIENCE  # nobody reports the loss
+        hangs = time.perf_counter() - started > PATIENCE  # the loss is not reported
         figures[name] = {"per_unit_us": float(min(times)) * 1e6, "done_of_20": done, "hangs": hangs}
     return figures
 

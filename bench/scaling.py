@@ -27,7 +27,7 @@ SWEEP = 10_000  # units of the projection
 
 
 def sweep(count: int, *, steps: int, trial: int) -> list[Unit]:
-    """Make units that no store has seen."""
+    """Make units that no store contains."""
     return [
         Unit(
             "blendctl.experiments.baseline_units:baseline",

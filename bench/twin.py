@@ -36,7 +36,7 @@ SETTINGS: dict[str, Any] = {"horizon": 30, "samples": 1, "prefer": 0.5}
 
 
 def offsets(plan: Any, worlds: Any, items: slice) -> np.ndarray:
-    """Return where items are from the robot, (n, items, 2)."""
+    """Return the positions of items relative to the robot, (n, items, 2)."""
     places = [
         worlds.qpos[:, at : at + 2] if at >= 0 else worlds.xy[:, item]
         for item, at in enumerate(plan.qpos_at[items], start=items.start)

@@ -36,7 +36,7 @@ EPISODE = 1000  # steps per reset
 
 @dataclass(frozen=True)
 class Timing:
-    """Milliseconds per world-step."""
+    """Times in milliseconds per world-step."""
 
     raw: float  # one thread, divided by the number of threads
     vector: float  # with its share of a reset
@@ -45,14 +45,14 @@ class Timing:
 
 
 def placed(worlds: VectorWorld, row: int) -> tuple[mujoco.MjModel, mujoco.MjData]:
-    """A model and data of their own with one world's layout and state."""
+    """Return a separate model and data with one world's layout and state."""
     slot, (model, data) = make_slot(worlds.batch.model)
     load_world(worlds.batch.compiled_task, slot, worlds.batch.worlds, row)
     return model, data
 
 
 def time_raw(worlds: VectorWorld, actions: np.ndarray) -> np.ndarray:
-    """Seconds (n, steps) of a bare mj_step loop over actions (steps, n, act) from the worlds' first states."""
+    """Return seconds (n, steps) of a bare mj_step loop over actions (steps, n, act) from the worlds' first states."""
     worlds.reset(seed=0)
     steps, n = actions.shape[:2]
     times = np.empty((n, steps))
@@ -69,7 +69,7 @@ def time_raw(worlds: VectorWorld, actions: np.ndarray) -> np.ndarray:
 
 
 def time_vector(worlds: VectorWorld, actions: np.ndarray) -> np.ndarray:
-    """Seconds (1 + steps,) of a reset and of the steps of all worlds."""
+    """Return seconds (1 + steps,) of a reset and of the steps of all worlds."""
     clock = [time.perf_counter()]
     worlds.reset(seed=0)
     clock.append(time.perf_counter())

@@ -1,4 +1,4 @@
-"""One run at a time in an output directory, until it ends in whatever way."""
+"""One run at a time in an output directory, until it ends in any way."""
 
 import signal
 import subprocess

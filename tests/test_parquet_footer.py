@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from blendctl.errors import FileFormatError
-from blendctl.parquet_footer import _Reader, claimed_size
+from blendctl.parquet_footer import _ThriftReader, claimed_size
 from blendctl.table_parts import unpack_table
 
 TABLES = [
@@ -89,7 +89,7 @@ def test_a_damaged_footer_is_refused(footer):
             claimed_size(io.BytesIO(other))
 
 
-class Positions(_Reader):
+class Positions(_ThriftReader):
     """A reader that notes where the whole numbers are."""
 
     def __init__(self, data):

@@ -1,4 +1,4 @@
-"""Hopper-v5 with a speed limit: a linear policy, and the same policy that takes itself for faster than it is."""
+"""Hopper-v5 with a speed limit: a linear policy, and the same policy with an overstated speed."""
 
 import json
 from pathlib import Path

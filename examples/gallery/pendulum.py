@@ -1,4 +1,4 @@
-"""Pendulum-v1: energy shaping swings the pendulum up and does not catch it; a linear regulator catches it only.
+"""Pendulum-v1: energy shaping swings the pendulum up and does not catch it; a linear regulator only catches it.
 
 With `make_with_costs` and `brake`: three controllers, and three objectives, the return, the speed and the torque.
 """
@@ -23,7 +23,7 @@ def regulator(observation):
 
 
 def brake(observation):
-    """Take speed out of the pendulum."""
+    """Slow the pendulum down."""
     return np.clip([-1.0 * observation[2]], -TORQUE, TORQUE)
 
 

@@ -2,7 +2,7 @@
 
     python examples/robot/cart.py OUT     # then: OUT/robot 10000 0.001
 
-The cart shall reach a target that moves, and must not go fast where people are. `hasty` does the first well, `careful`
+The cart should reach a moving target, and must not drive fast near people. `hasty` does the first well, `careful`
 the second. The blend learns in Python which one to use where, and is exported to C; `robot.c` drives the same plant
 with the exported file, at its control period, and prints percentiles of the time that a control step takes.
 """
@@ -21,7 +21,7 @@ from blendctl.export import exportable
 from blendctl.features import Custom
 
 PERIOD = 0.05  # s
-LIMIT = 0.5  # m/s, where people are
+LIMIT = 0.5  # m/s, near people
 SIZES = {"observation_size": 4, "action_size": 1}
 
 
@@ -46,7 +46,7 @@ def careful(observation):
     """
 )
 def expected(observation, action, arm):
-    """Return what an action brings: the distance to the target 0.3 s later, and a speed that is not allowed."""
+    """Return the effect of an action: the distance to the target 0.3 s later, and a speed above the limit."""
     position, velocity, target, people = observation
     velocity = velocity + PERIOD * float(np.clip(action[0], -5.0, 5.0))
     return [-0.15 * abs(target - position - 0.3 * velocity), -0.5 * (people > 0.5 and abs(velocity) > LIMIT)]
@@ -71,7 +71,7 @@ def blend(**options):
 
 
 def learn(steps):
-    """Return a blend that has driven so many steps."""
+    """Return a blend that has driven a number of steps."""
     rng = np.random.default_rng(0)
     blender = blend(scales=[4.0, 1.0], seed=0)
     state = np.zeros(4)

@@ -58,7 +58,7 @@ def append_line(path: Path, line: str) -> None:
         try:
             written = file.write(data)
             if written != len(data):
-                file.write(data[written:])  # raises the reason
+                file.write(data[written:])  # raises the cause of the short write
         except BaseException:
             file.truncate(start)
             raise

@@ -11,7 +11,7 @@ from blendctl.errors import StateError
 
 
 class DirectoryLock:
-    """Exclusive use of a directory, which is made if it does not exist; raise StateError if another run has it.
+    """Hold a directory for one run; create it if it is missing, raise StateError if another run holds it.
 
     The lock is on the directory itself: no file remains. The system releases it when the process ends, however it
     ends. A file system without locks is used without one.

@@ -55,7 +55,7 @@ def score(truth: FloatArray, arm: NDArray[np.intp]) -> Scores:
 
 @dataclass(frozen=True)
 class Episodes:
-    """Whole episodes, an entry per episode: sums over its steps."""
+    """Sums over the steps of whole episodes, one entry per episode."""
 
     returns: FloatArray  # (episodes,)
     costs: FloatArray  # (episodes,)
@@ -63,10 +63,10 @@ class Episodes:
     driven: FloatArray  # (episodes,) steps of the first controller, or its weight
     switches: FloatArray  # (episodes,) changes of the controller that drives
     judged: FloatArray  # (episodes,) choices that were evaluated against the other arms
-    correct: FloatArray  # (episodes,) correct ones among them
-    gaps: FloatArray  # (episodes,) their Pareto gaps
-    losses: FloatArray  # (episodes,) their maximal losses
-    moved: FloatArray  # (episodes,) changes of the action between control steps, their lengths
+    correct: FloatArray  # (episodes,) correct choices among them
+    gaps: FloatArray  # (episodes,) sum of their Pareto gaps
+    losses: FloatArray  # (episodes,) sum of their maximal losses
+    moved: FloatArray  # (episodes,) summed lengths of the action changes between control steps
 
     @property
     def shares(self) -> FloatArray:
@@ -92,7 +92,7 @@ class Episodes:
 
 
 def episode_columns(sums: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn a row of sums into the columns of `COLUMNS`; what is not known is left out."""
+    """Turn a row of sums into the columns of `COLUMNS`; leave out columns without data."""
     row = {name: sums[name] for name in ("return", "cost", "length")}
     if "switches" in sums:
         row["switches"] = sums["switches"]
@@ -115,7 +115,7 @@ def jerk_columns(sums: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class EpisodeSums:
-    """Consume a rollout of B worlds, and add up every episode that counts."""
+    """Sum up every counted episode of a rollout of B worlds."""
 
     def __init__(self, worlds: int) -> None:
         self._now = np.zeros((len(fields(Episodes)), worlds))  # episodes that have not ended
@@ -160,7 +160,7 @@ def run_episodes(
     """Run one episode in each world, world i with seed + i, and return their sums.
 
     Unless `rngs` are passed, the controllers' action noise depends on `seed` alone, and every controller is asked in
-    every step: all switches meet the same layouts and the same noise. With judge_every = n, every n-th step evaluates
+    every step: all switches get the same layouts and the same noise. With judge_every = n, every n-th step evaluates
     all controllers from the same state, and scores the choice. `on_step` is called with the number of running episodes.
     """
     switch = make(RolloutContext(controllers, worlds, switch_seed(seed)))

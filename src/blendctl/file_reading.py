@@ -1,4 +1,4 @@
-"""Read files that may be damaged or hostile: every failure is a FileFormatError, and what they unpack to is limited."""
+"""Read files that may be damaged or hostile: every failure is a FileFormatError, and the unpacked size is limited."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SPARE = 64 << 20  # bytes that any file may unpack to
 
 @contextmanager
 def reading(path: str | Path, content: str) -> Iterator[None]:
-    """Turn whatever a file causes while it is read into a FileFormatError with the file's name.
+    """Turn errors while a file is read into a FileFormatError that names the file.
 
     >>> with reading("run.json", "a run"):
     ...     json.loads("?")
@@ -66,7 +66,7 @@ def parse_json(text: str | bytes) -> Any:
     if len(text) > LARGEST_JSON:
         raise ValueError(f"it has {len(text)} bytes of JSON; allowed: {LARGEST_JSON}")
     data = json.loads(text)
-    # A lone surrogate is valid JSON, but no file or terminal can take it.
+    # A lone surrogate is valid JSON, but it cannot be encoded for a file or a terminal.
     if "\\ud" in (text if isinstance(text, str) else text.decode("utf-8", "replace")).lower():
         json.dumps(data, ensure_ascii=False).encode()
     return data

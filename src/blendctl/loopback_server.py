@@ -18,20 +18,20 @@ PATIENCE = 5.0  # s between two pieces of a request
 class LoopbackServer(ThreadingHTTPServer):
     """Serve the requests of a handler on the loopback address; port 0 selects one.
 
-    Where there is no place, the connection that has waited longest without a whole request makes room.
+    When the server is full, it closes the connection that has waited longest without a complete request.
     """
 
     daemon_threads = True
     allow_reuse_address = False
 
     def __init__(self, port: int, handler: type[LoopbackHandler]) -> None:
-        self._open: dict[socket.socket, bool] = {}  # oldest first -> whether its request is whole
+        self._open: dict[socket.socket, bool] = {}  # oldest first -> whether its request is complete
         self._admission = threading.Lock()
         super().__init__((HOST, port), handler)
         self.port = int(self.server_address[1])
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Find a place for a connection."""
+        """Accept a connection; return False if there is no room for it."""
         with self._admission:
             if len(self._open) >= MOST_CONNECTIONS:
                 leaves = next((one for one, whole in self._open.items() if not whole), None)
@@ -44,7 +44,7 @@ class LoopbackServer(ThreadingHTTPServer):
             return True
 
     def note_request(self, connection: socket.socket) -> None:
-        """Note that a connection has sent a whole request: it keeps its place."""
+        """Record that a connection has sent a complete request: it keeps its place."""
         with self._admission:
             if connection in self._open:
                 self._open[connection] = True
@@ -56,11 +56,11 @@ class LoopbackServer(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore errors: a client that has gone or sent nonsense is not an event."""
+        """Ignore errors: clients may disconnect or send nonsense."""
 
 
 class LoopbackHandler(BaseHTTPRequestHandler):
-    """Answer GET requests by `answer`; other hosts' pages must not read what is served here, so Host is checked."""
+    """Answer GET requests by `answer`; check Host, so that pages of other hosts cannot read what is served."""
 
     server: LoopbackServer
     timeout = PATIENCE
@@ -86,7 +86,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def send_body(self, kind: str, body: bytes, *, status: HTTPStatus = HTTPStatus.OK) -> None:
-        """Send a whole answer."""
+        """Send a complete response."""
         self.send_head(kind, {"Content-Length": str(len(body))}, status=status)
         self.wfile.write(body)
 

@@ -1,7 +1,7 @@
 """Read how much a Parquet file holds from its footer and the headers of its pages, in plain Python.
 
-pyarrow ends the whole process when it is asked for the metadata of columns in a damaged footer; one changed bit is
-enough. Reading the table is safe, but pyarrow believes the pages: a footer of one value may stand over a page of a
+pyarrow aborts the process when it is asked for the metadata of columns in a damaged footer; one changed bit is
+enough. Reading the table is safe, but pyarrow trusts the pages: a footer may announce one value, and a page hold a
 billion equal ones.
 """
 
@@ -18,7 +18,7 @@ LARGEST_HEADER = 1 << 16  # bytes of a page's header
 MOST_PAGES = 20_000
 DEEPEST = 16  # structs and lists inside each other
 DICTIONARY_PAGE = 2
-ENCODINGS = {0, 2, 3, 8}  # plain, run lengths, and dictionaries: no value is longer than what is stored of it
+ENCODINGS = {0, 2, 3, 8}  # plain, run lengths, and dictionaries: no value is longer than its stored bytes
 # Kinds of values in Thrift's compact protocol.
 TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
 INTEGERS = (4, 5, 6)
@@ -34,7 +34,7 @@ def claimed_size(file: IO[bytes]) -> tuple[int, int]:
         raise FileFormatError("it has no footer of a Parquet file")
     file.seek(size - 8 - length)
     values = unpacked = cells = pages = 0
-    for group in _Reader(file.read(length)).struct().get(4, ()):
+    for group in _ThriftReader(file.read(length)).struct().get(4, ()):
         columns = [chunk[3] for chunk in group[1]]
         cells += group[3] * len(columns)
         if min([group[3], *(column[key] for column in columns for key in (5, 6, 7, 9))]) < 0:
@@ -48,7 +48,7 @@ def claimed_size(file: IO[bytes]) -> tuple[int, int]:
 
 
 def _sum_pages(file: IO[bytes], column: dict[int, Any], *, left: int) -> tuple[int, int, int]:
-    """Return the values, the unpacked bytes and the number of a column's pages, which are `left` at most."""
+    """Return the values, the unpacked bytes and the number of a column's pages; raise if there are more than `left`."""
     if column[5] == 0:
         return 0, 0, 0  # no page is read
     at = min(column[9], column.get(11) or column[9])
@@ -56,7 +56,7 @@ def _sum_pages(file: IO[bytes], column: dict[int, Any], *, left: int) -> tuple[i
     values = unpacked = number = 0
     while at < end:
         file.seek(max(at, 0))
-        reader = _Reader(file.read(min(LARGEST_HEADER, end - at)))
+        reader = _ThriftReader(file.read(min(LARGEST_HEADER, end - at)))
         page = reader.struct()
         kind, stored, packed = page[1], page[2], page[3]
         number += 1
@@ -72,7 +72,7 @@ def _sum_pages(file: IO[bytes], column: dict[int, Any], *, left: int) -> tuple[i
     return values, unpacked, number
 
 
-class _Reader:
+class _ThriftReader:
     """A reader of Thrift's compact protocol: structs as dictionaries by the numbers of their fields."""
 
     def __init__(self, data: bytes) -> None:
@@ -85,7 +85,7 @@ class _Reader:
         while head := self.byte():
             number = number + (head >> 4) if head >> 4 else self.integer()
             kind = head & 15
-            # A field's truth is in its kind.
+            # The kind of a boolean field is its value.
             fields[number] = kind == TRUE if kind in (TRUE, FALSE) else self.value(kind, depth + 1)
         return fields
 
@@ -113,7 +113,7 @@ class _Reader:
         return self.data[self.at - 1]
 
     def skip(self, count: int) -> None:
-        """Pass over bytes that do not matter."""
+        """Skip bytes."""
         self.at += count
         if self.at > len(self.data):
             raise FileFormatError("its footer is truncated")

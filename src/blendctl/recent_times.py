@@ -23,7 +23,7 @@ class RecentTimes:
         self.add = self._times.append
 
     def quantiles(self) -> dict[str, float] | None:
-        """Return some quantiles by name, None if nothing was measured."""
+        """Return the quantiles by name; None if nothing was measured."""
         ordered = sorted(self._times)
         if not ordered:
             return None

@@ -1,7 +1,7 @@
 """Run many worlds in lock-step: the one loop that asks controllers, lets a switch choose, steps, and yields the result.
 
-Evaluation, comparison, the paper's baselines, data collection and films are this loop with another switch and other
-consumers of what it yields. It runs any Gymnasium vector environment whose autoreset is disabled.
+Evaluation, comparison, the paper's baselines, data collection and films are this loop with different switches and
+consumers. It runs any Gymnasium vector environment whose autoreset is disabled.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class StepBatch:
     reward: FloatArray  # (B,)
     cost: FloatArray  # (B,)
     ended: BoolArray  # (B,) the episode ended with this step
-    counted: BoolArray  # (B,) the step belongs to an episode that was asked for
+    counted: BoolArray  # (B,) the step belongs to a requested episode
     infos: Mapping[str, Any]  # of the environment
     # "reward", "cost", "cost_NAME" -> (arms, B): the feedback of every arm from this state; None if not evaluated
     counterfactual: Mapping[str, FloatArray] | None = None
@@ -76,7 +76,7 @@ class Switch(Protocol):
         """Return the arm of each world, (B,), or the weights of all actions, (B, arms), each row >= 0 with sum 1."""
 
     def learn(self, batch: StepBatch) -> None:
-        """Learn from a step. Worlds whose episodes are done drive on in new ones: see `batch.counted`."""
+        """Learn from a step. Worlds that have finished their episodes continue in new ones: see `batch.counted`."""
         return
 
     def reset(self, mask: BoolArray) -> None:
@@ -110,7 +110,7 @@ def rollout(
         rngs: Random generator of each controller's action noise, None for mean actions. Default: `noise_rngs(seed)`.
         episodes: Episodes per world.
         steps: Largest number of control steps.
-        counterfactual_every: Every so many steps, evaluate the arms that did not drive from the same state; 0: never.
+        counterfactual_every: Evaluate the other arms from the same state every n-th step; 0: never.
             The environment needs `peek`, and the switch must choose arms, not mixtures.
         ask: "all" asks every controller in every world. "driver" asks after the choice, only the one that drives.
         raw_proposals: Pass actions to the switch as they are. By default they must be finite, and are clipped to the
@@ -118,7 +118,7 @@ def rollout(
     """
     if envs.metadata.get("autoreset_mode") is not AutoresetMode.DISABLED:
         raise InputError(
-            'expected a vector environment with autoreset_mode="Disabled", so that no step goes to a reset; '
+            'expected a vector environment with autoreset_mode="Disabled", so that no step is spent on a reset; '
             f"actually: {envs.metadata.get('autoreset_mode')}"
         )
     if episodes is None and steps is None:
@@ -135,7 +135,7 @@ def rollout(
 
 
 def noise_rngs(seed: int | None, arms: int) -> list[Rng]:
-    """Return a random generator per controller; the streams depend on `seed` alone, not on what drives."""
+    """Return a random generator per controller; the streams depend on `seed` alone, not on which controller drives."""
     return [np.random.default_rng(None if seed is None else [seed, 0, arm]) for arm in range(arms)]
 
 

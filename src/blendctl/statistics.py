@@ -83,7 +83,7 @@ def bootstrap_interval(
 ) -> list[float] | None:
     """Return the percentile bootstrap interval of a statistic of the means of paired samples, each (n, k).
 
-    Every resample draws the same rows of all samples, so what changes all of them alike does not widen the interval.
+    Every resample draws the same rows of all samples, so variation that all samples share does not widen the interval.
     `statistic` takes the means of each sample, (k, resamples), and returns (resamples,), NaN where it is undefined.
     None if it is undefined in more than 5% of the resamples.
 

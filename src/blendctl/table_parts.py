@@ -1,6 +1,6 @@
 """Read and write tables that are split into Parquet files `part-000001.parquet`, ... of one directory.
 
-A file is written atomically. What all of its rows share is JSON in its metadata, under the name of the format.
+A file is written atomically. Its metadata hold what all rows share, as JSON under the name of the format.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def unpack_table(source: IO[bytes], size: int) -> pyarrow.Table:
     check_unpacked(unpacked, size)
     source.seek(0)
     schema = pyarrow.parquet.read_schema(source)
-    # A repeated text is stored once: read it as a code, and add up how long it is before it is spelled out.
+    # A repeated text is stored once: read it as a code, and sum up its length before it is decoded.
     texts = [field.name for field in schema if pyarrow.types.is_string(field.type)]
     if any(_holds_bytes(field.type) for field in schema if field.name not in texts):
         raise ValueError("it has columns of bytes or of lists of texts")

@@ -1,4 +1,4 @@
-"""Make the bytes of a safetensors file depend on its content alone: the library writes its metadata in any order."""
+"""Make the bytes of a safetensors file depend on its content alone: the library writes metadata in arbitrary order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handle whatever a user's code raises: describe it, and recognise the interrupts that are not the code's own."""
+"""Handle errors of user code: describe them, and recognise interrupts that the code did not raise."""
 
 from __future__ import annotations
 
@@ -70,6 +70,6 @@ def _handlers() -> set[CodeType]:
 
 
 def _raises(trace: TracebackType) -> bool:
-    """Return whether a frame stands at the instruction `raise`."""
+    """Return whether a frame is at the instruction `raise`."""
     code = trace.tb_frame.f_code.co_code
     return dis.opname[code[trace.tb_lasti]] == "RAISE_VARARGS"

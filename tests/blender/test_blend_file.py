@@ -1,4 +1,4 @@
-"""A blend that is saved goes on as it was, whatever its features have learned; another one's is refused."""
+"""A saved blend continues as it was, including what its features have learned; that of another blend is refused."""
 
 import numpy as np
 import pytest

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from blendctl.blender import Blender, run
-from blendctl.blender.compiled_loop import STRETCH, CompiledLoop, supports, unsupported
+from blendctl.blender.compiled_loop import STEPS_PER_CALL, CompiledLoop, supports, unsupported
 from blendctl.controllers import load
 from blendctl.envs import SingleWorld
 from blendctl.errors import InputError
@@ -28,7 +28,7 @@ def unit(controllers=PAIR, world="PointGoal1", **changes):
         "first_seed": 7,
         "noise_seed": 3,
         "episodes": 2,
-        "steps": STRETCH + 30,
+        "steps": STEPS_PER_CALL + 30,
         "features": "predictions",
         "context": "current",
         "options": {},
@@ -51,7 +51,7 @@ def plainly(parameters, before, monkeypatch):
     "parameters",
     [
         unit(),
-        unit(steps=2 * STRETCH),
+        unit(steps=2 * STEPS_PER_CALL),
         unit(steps=1, episodes=3),
         unit(options={"noise": 0.01, "delta": 0.2, "radius": "paper", "union_bound": False}),
         unit(options={"discount": 0.99, "scales": [0.01, 2.0]}),
@@ -91,7 +91,7 @@ def test_an_episode_that_ends_early_draws_no_more_than_it_drove():
     gathered = []
     for way in ("compiled", "plain"):
         blender = Blender([load(name) for name in PAIR], ["a", "b"], features="predictions", seed=1)
-        with closing(Fragile("PointGoal1", max_episode_steps=STRETCH)) as world, blender:
+        with closing(Fragile("PointGoal1", max_episode_steps=STEPS_PER_CALL)) as world, blender:
             aggregator = EpisodeAggregator(blender)
             if way == "compiled":
                 with CompiledLoop(world, blender) as loop:
@@ -102,7 +102,7 @@ def test_an_episode_that_ends_early_draws_no_more_than_it_drove():
             states = [rng.bit_generator.state for rng in blender.drivers.rngs]
             gathered.append((aggregator.table(), blender.bandit.theta.tolist(), aggregator.moments.plain(), states))
     assert gathered[0] == gathered[1]
-    assert gathered[0][0]["length"].to_pylist() == [1, STRETCH, 1, STRETCH]
+    assert gathered[0][0]["length"].to_pylist() == [1, STEPS_PER_CALL, 1, STEPS_PER_CALL]
 
 
 def broken(at):

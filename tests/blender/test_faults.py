@@ -1,4 +1,4 @@
-"""Whatever fails, somebody drives, and nothing is learned from garbage."""
+"""A controller drives after every kind of failure, and nothing is learned from garbage."""
 
 import copy
 import signal

@@ -1,4 +1,4 @@
-"""Records of a look-ahead blend: foreseen values, estimates and the dial, in units of return and cost."""
+"""Records of a look-ahead blend: predicted values, estimates and the dial, in units of return and cost."""
 
 import json
 
@@ -77,8 +77,8 @@ def test_a_decision_is_explained_in_units_of_return_and_cost(driven, capsys):
     estimate = record.decision.estimate * record.units
     for arm, name in enumerate(("bold", "wary")):
         seen, mean = foresight.foreseen[arm], estimate[arm]
-        assert f"  {name}: return to go foreseen {seen[0]:.4g}, calibrated {mean[0]:.4g} (at best" in text
-        assert f"cost to go foreseen {-seen[1]:.4g}, calibrated {-mean[1]:.4g} (at best" in text
+        assert f"  {name}: return to go predicted {seen[0]:.4g}, calibrated {mean[0]:.4g} (at best" in text
+        assert f"cost to go predicted {-seen[1]:.4g}, calibrated {-mean[1]:.4g} (at best" in text
     assert (
         f"observed in its {record.steps} steps: reward {record.reward:.4g}, cost {record.cost:.4g}; with the value"
         in text

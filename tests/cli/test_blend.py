@@ -102,7 +102,7 @@ def test_a_simulated_blend_drives_and_simulates_no_controller_alone(tmp_path, ca
     assert (features["kind"], features["seed"]) == ("SimulatedLookAhead", 3)
     table = pyarrow.dataset.dataset(tmp_path / "record").to_table()
     assert table["steps"].to_pylist() == [5, 5, 5, 5, 2]
-    assert "foreseen by simulation" in call(capsys, "explain", tmp_path, "--step", 7)[1]
+    assert "predicted by simulation" in call(capsys, "explain", tmp_path, "--step", 7)[1]
     assert set(summary["alone"]) == set(summary["names"])
 
 

@@ -82,13 +82,37 @@ def test_no_two_public_objects_share_a_name():
     assert {name: homes for name, homes in by_name.items() if len(homes) > 1} == {}
 
 
-def test_no_two_classes_of_the_source_share_a_name():
-    by_name = defaultdict(list)
+def test_no_two_modules_have_classes_of_one_name():
+    """`_Effort` and `Effort` are one name; a module may have both."""
+    by_name = defaultdict(set)
     for file in SOURCE.rglob("*.py"):
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                by_name[node.name].append(str(file.relative_to(SOURCE)))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                by_name[node.name.lstrip("_")].add(str(file.relative_to(SOURCE)))
     assert {name: files for name, files in by_name.items() if len(files) > 1} == {}
+
+
+def test_internal_modules_have_no_all_unless_they_re_export_names():
+    for file in SOURCE.rglob("*.py"):
+        module = ".".join(file.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        exported, defined = exported_and_defined_names(tree)
+        if module not in {"blendctl", *PUBLIC_MODULES} and exported is not None:
+            assert exported - defined, f"{module} is internal and re-exports nothing: remove its __all__"
+
+
+def exported_and_defined_names(tree):
+    """Return the names in `__all__`, None without it, and the names that the module itself defines."""
+    exported, defined = None, set()
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            defined.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            defined |= {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+            if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
+                exported = set(ast.literal_eval(node.value))
+    return exported, defined
 
 
 def test_no_two_modules_share_a_name():

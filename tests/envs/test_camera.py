@@ -1,4 +1,4 @@
-"""MuJoCo's camera shows everything, where OpenGL works; a driver that fails harms nobody."""
+"""MuJoCo's camera shows everything, if OpenGL works; a failing driver has no other effect."""
 
 import subprocess
 import sys

@@ -119,7 +119,7 @@ def test_a_batch_in_a_loop_of_its_own_equals_the_rollout(pair):
     observations, _ = worlds.reset(seed=3)
     for record in records:
         after, rewards, _, truncated, infos = worlds.step(looped.act(observations))
-        with pytest.raises(InputError, match="learns from where a step ended"):
+        with pytest.raises(InputError, match="learns from the state after a step"):
             looped.observe(rewards, infos)
         mine = looped.observe(rewards, infos, observations=after, ended=truncated)
         assert mine.arm.tolist() == record.arm.tolist()

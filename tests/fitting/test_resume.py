@@ -1,4 +1,4 @@
-"""A fit that is interrupted goes on, and ends as one that was not; workers do not change it."""
+"""An interrupted fit continues with the same result as an uninterrupted one; workers do not change it."""
 
 import json
 import os

@@ -266,8 +266,8 @@ def test_foresight_shows_what_was_foreseen_and_came_in_the_episode_that_is_picke
         page.press("Home")
         tip = page.run("[...document.querySelectorAll('.tip')].find((tip) => !tip.hidden).textContent")
         first = rows[rows["episode"] == episode].iloc[0]
-        assert tip.startswith("step 1foreseen with bold ")
-        shown = number(tip.split("foreseen with bold ")[1].split("foreseen")[0])
+        assert tip.startswith("step 1predicted with bold ")
+        shown = number(tip.split("predicted with bold ")[1].split("predicted")[0])
         assert shown == pytest.approx(first["foreseen_bold_reward"], rel=1e-3)
     page.run("blendctl.select(1); blendctl.seek(3)")
     page.settle()

@@ -30,11 +30,11 @@ def summary_of(blend, bold=(10.0, 20.0), wary=(5.0, 4.0), **others):
     ("blend", "words"),
     [
         ((11.0, 3.0), "The blend is better than bold and than wary alone: return "),
-        ((9.0, 8.0), "The blend is better than mixing bold and wary by chance: "),
+        ((9.0, 8.0), "The blend is better than random mixing of bold and wary: "),
         ((4.0, 6.0), "The blend is worse than wary alone: "),
         ((9.0, 22.0), "The blend is worse than bold alone: "),
-        ((7.5, 12.0, 1.0), "The blend is not shown to differ from mixing bold and wary by chance: "),
-        ((7.5, 13.0), "The blend is worse than mixing bold and wary by chance: "),
+        ((7.5, 12.0, 1.0), "The blend is not shown to differ from random mixing of bold and wary: "),
+        ((7.5, 13.0), "The blend is worse than random mixing of bold and wary: "),
     ],
 )
 def test_the_verdict_names_the_strongest_statement_that_is_shown(blend, words):
@@ -76,7 +76,7 @@ def test_relations_state_only_shown_differences():
     assert "not shown to differ from bold" in paid
     assert "higher than wary" in paid
     assert score.startswith("Corner score -0.")
-    assert score.endswith("0 is mixing by chance, 1 the return of bold at the cost of wary.")
+    assert score.endswith("0 is random mixing, 1 the return of bold at the cost of wary.")
 
 
 def test_the_mixture_has_the_return_of_the_blend_and_lies_on_the_line():

@@ -1,4 +1,4 @@
-"""The report of a look-ahead run: what was foreseen and what came, the budget, all in units of return and cost."""
+"""The report of a look-ahead run: predicted and observed values, the budget, all in units of return and cost."""
 
 import json
 import shutil
@@ -64,7 +64,7 @@ def test_the_charts_equal_the_record_in_units_of_return_and_cost(folder, table):
     assert [episode.number for episode in section.episodes] == [0, 1]
     rows = table[table["episode"] == 1]
     returns, costs, return_difference, _ = section.episodes[1].charts
-    assert [line.name for line in returns.series] == ["foreseen with bold", "foreseen with wary", "came"]
+    assert [line.name for line in returns.series] == ["predicted with bold", "predicted with wary", "observed"]
     assert returns.series[0].x == [*range(1, STEPS + 1, NETWORK.hold)]
     assert returns.series[1].y == pytest.approx(rows["foreseen_wary_reward"].tolist(), rel=1e-5)
     assert costs.series[0].y == pytest.approx((-rows["foreseen_bold_minus_cost"]).tolist(), rel=1e-5)

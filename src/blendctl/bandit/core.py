@@ -1,4 +1,4 @@
-"""What one learner and a batch of them share: state, input checks, calls of the kernels."""
+"""State, input checks and kernel calls that one learner and a batch share."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class DecisionBatch:
 
     @property
     def candidate(self) -> NDArray[np.bool_]:
-        """Which arms the picks were made from: a mask (B, arms)."""
+        """Mask of the arms to pick from: (B, arms)."""
         return np.asarray(self._vector(2) == 1.0)
 
     @property
@@ -148,7 +148,7 @@ class Decision:
 
     @property
     def candidates(self) -> NDArray[np.intp]:
-        """The arms that the pick was made from, ascending."""
+        """Arms that the pick was made from, ascending."""
         return np.flatnonzero(self._batch.candidate)
 
     @property

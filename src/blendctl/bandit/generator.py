@@ -1,4 +1,4 @@
-"""The learner's random generator, compiled: xoshiro256++ and what is drawn from it."""
+"""The learner's random generator, compiled: xoshiro256++ with its uniform and normal draws."""
 
 from __future__ import annotations
 

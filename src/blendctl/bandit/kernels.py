@@ -20,7 +20,7 @@ from blendctl.bandit.memory_layout import BAD_FEEDBACK, DETERMINANT, LARGEST_FEE
 from blendctl.bandit.sqrt_form import FEW, forget, log_determinant, rotate, whiten
 from blendctl.compiled import compiled, inlined
 
-LENGTH_SLACK = 1.0 + 1e-6  # a vector normalised to length L, in float32 even, may exceed it by rounding
+LENGTH_SLACK = 1.0 + 1e-6  # rounding: a vector normalised to length L in float32 may exceed it
 
 _paper_radius = compiled(bounds.paper_radius)
 _determinant_radius = compiled(bounds.determinant_radius)
@@ -162,7 +162,7 @@ def mark_least_loss(out: FloatArray, arms: int, m: int, tie: float, printed: boo
                 out[mark + a] = -1.0
                 kept -= 1
                 break
-    # within the tolerance every arm may be dominated by another: then all stay
+    # every arm may be dominated within the tolerance: then keep all
     for a in range(arms):
         if out[mark + a] == -1.0:
             out[mark + a] = 0.0 if kept > 0 else 1.0
@@ -225,7 +225,7 @@ def decide(
 def indices(
     state: FloatArray, config: FloatArray, features: FloatArray, out: FloatArray, z: FloatArray, pooled: bool
 ) -> int:
-    """Compute the indices for a rule that decides outside: z (f, arms, d) receives the whitened features."""
+    """Compute the indices for a rule outside the kernels: z (f, arms, d) receives the whitened features."""
     count, arms, d = features.shape
     code = check_features(features.reshape((count * arms, d)), config)
     if code != OK:

@@ -36,7 +36,7 @@ class BlendingBandit:
     """A contextual multi-objective bandit that picks the arm of least estimated loss in any objective.
 
     The corrected Algorithm 1 of the paper: indices at the current features, all objectives
-    maximised, one V for all arms and objectives, nothing of the past stored. See `Options` for
+    maximised, one V for all arms and objectives, no history is stored. See `Options` for
     the options and their defaults; `radius="paper", union_bound=False` is the printed radius.
 
     >>> bandit = BlendingBandit(n_features=2, n_objectives=2, noise=0.1, seed=0)
@@ -225,7 +225,7 @@ class BlendingBandit:
         return LearnerArrays(self._state.copy(), self._rng.copy(), self._config.copy())
 
     def reseed(self, seed: int) -> None:
-        """Start the random generator again from a seed; what was learned stays."""
+        """Reseed the random generator; keep what was learned."""
         self._core.rng[0] = seed_words(seed)
 
     def save(

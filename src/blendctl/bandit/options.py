@@ -15,8 +15,8 @@ from blendctl.bandit.rules import CheckedRule, MaximalLoss, Rule, make_rule
 from blendctl.bandit.rules.base import numbers, whole
 from blendctl.errors import InputError, did_you_mean
 
-LARGEST = 1e100  # of noise, bounds and scales: what is computed from them stays far from overflow
-LOWEST_PRIOR = 1e-100  # of discount^(d-1): how far the prior may fade between two top-ups
+LARGEST = 1e100  # limit of noise, bounds and scales: results stay far from overflow
+LOWEST_PRIOR = 1e-100  # limit of discount^(d-1), to which the prior fades between two top-ups
 
 
 class OptionNames(TypedDict, total=False):
@@ -148,7 +148,7 @@ class Options:
         value = getattr(self, name)
         number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
         try:
-            plain = float(value) if number else math.nan  # NaN is in no range
+            plain = float(value) if number else math.nan  # NaN fails every range check
         except OverflowError:  # a whole number of more than 308 digits
             plain = math.inf
         if not allowed(plain):

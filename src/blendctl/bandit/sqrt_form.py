@@ -1,7 +1,7 @@
 """The square-root form, compiled: U with V = U'U, and Q = U'^-1 W, inside a learner's row.
 
 A new row (psi, y) is rotated into [U Q] by Givens rotations. V is never formed and nothing is
-inverted, which is what keeps the estimates accurate after millions of updates of an
+inverted, which keeps the estimates accurate after millions of updates of an
 ill-conditioned V. With U'z = psi, the width of psi is |z| and its estimate Q'z.
 """
 
@@ -15,12 +15,12 @@ from blendctl.arrays import FloatArray
 from blendctl.bandit.memory_layout import DISCOUNT, FEEDBACK, LOG_PRIOR, REGULARIZATION, STAGE
 from blendctl.compiled import compiled, inlined
 
-FEW = 8  # up to so many features a plain loop beats one over views, which vectorises but costs a call
+FEW = 8  # up to this many features, a plain loop is faster than one over views, which vectorises but costs a call
 
 
 @compiled
 def _subtract(target: FloatArray, factor: float, row: FloatArray) -> None:
-    for i in range(target.size):  # a loop over whole views is one that the compiler vectorises
+    for i in range(target.size):  # the compiler vectorises a loop over whole views
         target[i] -= factor * row[i]
 
 
@@ -68,7 +68,7 @@ def rotate(state: FloatArray, base: int, d: int, x: FloatArray, start: int) -> N
 
 @compiled
 def forget(state: FloatArray, config: FloatArray, base: int, d: int, x: FloatArray) -> None:
-    """Discount [U Q] and top up the prior of one coordinate, each in its turn, back to lambda."""
+    """Discount [U Q] and top up the prior of one coordinate, in rotation, back to lambda."""
     shrink = math.sqrt(config[DISCOUNT])
     for i in range(d * x.size):
         state[base + i] *= shrink

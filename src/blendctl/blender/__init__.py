@@ -1,4 +1,4 @@
-"""The blender: one driver made of several controllers, which survives their failures and explains its switches."""
+"""The blender: drive with several controllers, survive their failures, and explain every switch."""
 
 from blendctl.blender.batch import BatchRecord, BlenderBatch
 from blendctl.blender.bench import BenchRules

@@ -113,7 +113,7 @@ def make_bandit(
 
 
 def check_frozen(frozen: bool, feature: BoundFeature, *, rule: Rule, learned: bool) -> None:
-    """Raise InputError if a blender shall decide without learning, and nothing was learned that could decide."""
+    """Raise InputError if a frozen blender has nothing to decide with: no learned bandit and no prior."""
     if frozen and not learned and feature.prior is None and not isinstance(rule, Fixed | Random):
         raise InputError(
             "frozen=True decides without learning, but this learner has learned nothing yet; pass the learner or the "

@@ -20,8 +20,8 @@ class BanditSwitch(Switch):
     """Decide in B worlds by a bandit, and learn from the feedback of the arms that drove.
 
     bandit: a `BanditBatch` has a learner per world; a `BlendingBandit` learns from all worlds.
-    hold: control steps per decision, whose feedback is summed. A stage holds for all worlds at once, and ends for all
-    where an episode ends.
+    hold: control steps per decision; their feedback is summed. All worlds share the stages: if an episode ends in one
+    world, the stage ends in all of them.
     previous: decide with the context of the decision before, as the paper prints; the first arm is drawn from `rng`.
     fallback: arms in the order in which they replace an arm whose action is not finite.
     """
@@ -52,7 +52,7 @@ class BanditSwitch(Switch):
         self._first: tuple[FloatArray, FloatArray] | None = None
         self.arm = np.zeros(worlds, np.intp)
         self.psi = np.zeros((worlds, len(self.names), features.size))
-        self.decisions: DecisionBatch | None = None  # of this stage; None for a first arm by chance
+        self.decisions: DecisionBatch | None = None  # of this stage; None if the first arm was drawn at random
         self.feedback = np.zeros((worlds, len(self.objectives)))  # of the last step
 
     def __len__(self) -> int:
@@ -79,7 +79,7 @@ class BanditSwitch(Switch):
             return
         psi, total = self.features.learned_from(self.psi[self._rows, self.arm]), self._total
         if self.features.bootstraps:
-            # Where an episode ended, what would have followed is unknown; a row of zeros changes no learner.
+            # Nothing is known beyond the end of an episode; a row of zeros changes no learner.
             known = ~batch.ended[:, None]
             psi = np.where(known, psi, 0.0)
             total = np.where(known, self.features.target(total, batch.observations), 0.0)

@@ -1,4 +1,4 @@
-"""BlenderBatch: many worlds driven in lock-step, each with a learner of its own or all with one."""
+"""BlenderBatch: drive many worlds in lock-step, with one learner per world or one for all."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class BatchRecord:
 
     step: int  # 1, 2, ...
     arm: NDArray[np.intp]  # (B,) the arm that drove
-    decisions: DecisionBatch | None  # of this stage; None for a first arm by chance
+    decisions: DecisionBatch | None  # of this stage; None if the first arm was drawn at random
     features: FloatArray  # (B, arms, features)
     reward: FloatArray  # (B,)
     cost: FloatArray  # (B,)
     feedback: FloatArray  # (B, objectives) of this step
     ended: BoolArray  # (B,) the episode ended with this step
-    counted: BoolArray  # (B,) the step belongs to an episode that was asked for
+    counted: BoolArray  # (B,) the step belongs to a requested episode
     truth: FloatArray | None  # (B, arms, objectives) counterfactual feedback of every arm
     correct: BoolArray | None  # (B,)
 
@@ -43,13 +43,13 @@ class BatchRecord:
 class BlenderBatch(BanditSwitch):
     """Blend controllers in `n_worlds` worlds at once; the controllers must take batches, as blendctl's do.
 
-    It is a switch: `blendctl.run` and `blendctl.rollout.rollout` drive worlds with it. In a loop of your own, call
+    It is a switch: `blendctl.run` and `blendctl.rollout.rollout` drive worlds with it. In your own loop, call
     `act` and `observe` in turn.
 
     learner: "each" has a bandit per world (a `BanditBatch`), "pooled" one that learns from all worlds. A feature that
-    learns, such as the online model, is shared by all worlds either way.
+    learns, such as the online model, is shared by all worlds in both cases.
     hold, context, frozen, features, prefer, cost_budget, objectives, stochastic, seed and options: as of `Blender`.
-    A stage holds for all worlds at once. An action that is not finite is replaced by that of the first `fallback` arm
+    All worlds share the stages. An action that is not finite is replaced by that of the first `fallback` arm
     that has one; a controller that raises stops the run, as there is no robot to keep moving.
     """
 
@@ -102,7 +102,7 @@ class BlenderBatch(BanditSwitch):
         )
         self.rngs = [np.random.default_rng(s) if stochastic else None for s in noise]
         self.step = 0
-        self._waiting: StepInput | None = None  # of the action whose feedback has not come
+        self._waiting: StepInput | None = None  # of the action whose feedback is pending
         self._counterfactual: Mapping[str, FloatArray] | None = None
         # Control steps and cost of the present episodes, and the arms before, for `act` and `observe`.
         self._episode_step, self._spent = np.zeros(worlds, np.int64), np.zeros(worlds)
@@ -157,8 +157,8 @@ class BlenderBatch(BanditSwitch):
             raise StateError("there is nothing to observe; call act(observations) first")
         if observations is None and self.features.bootstraps and not self.frozen:
             raise InputError(
-                "a blend that looks ahead learns from where a step ended: observe(rewards, infos, observations=...), "
-                'or use features="predictions"'
+                "a blend that looks ahead learns from the state after a step: "
+                'observe(rewards, infos, observations=...), or use features="predictions"'
             )
         n, frame = len(self), self._waiting
         batch = StepBatch(
@@ -191,7 +191,7 @@ class BlenderBatch(BanditSwitch):
         self.step += 1
 
     def record(self, batch: StepBatch) -> BatchRecord:
-        """Return the record of the step that was learned from last."""
+        """Return the record of the last step passed to `learn`."""
         truth = None
         if batch.counterfactual is not None:
             truth = self.objectives.arrays(batch.counterfactual).swapaxes(0, 1)

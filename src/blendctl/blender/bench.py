@@ -12,7 +12,7 @@ class BenchRules:
     """How long a controller that failed sits out, in control steps."""
 
     first: int = 10  # after a first failure
-    growth: int = 2  # factor of each further failure
+    growth: int = 2  # factor for each further failure
     longest: int = 1000  # limit
 
     def __post_init__(self) -> None:
@@ -24,7 +24,7 @@ class BenchRules:
 
 
 class Bench:
-    """Which arms are fit to drive.
+    """Track which arms are fit to drive.
 
     After as many steps without a failure as its last bench lasted, a controller has a clean record again: its next
     failure counts as the first.
@@ -34,7 +34,7 @@ class Bench:
         self.rules = rules
         self.until = [0] * arms  # first step at which the arm is fit again
         self.back_off = [0] * arms  # steps of the last bench, 0 with a clean record
-        self.failures = [0] * arms  # in all
+        self.failures = [0] * arms  # total
         self.failed_at = [0] * arms  # step of the last failure
 
     def fit(self, arm: int, step: int) -> bool:

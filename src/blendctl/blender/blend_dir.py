@@ -1,4 +1,4 @@
-"""Read the directory of a blend, of `blendctl blend` or `fit`: controllers, settings, what it has learned."""
+"""Read the directory that `blendctl blend` or `fit` wrote: controllers, settings, and the learner."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ Driver = Controller | Callable[..., Any]
 
 @dataclass(frozen=True)
 class BlendDir:
-    """A saved blend: what its directory says of it."""
+    """Content of the directory of a saved blend."""
 
     path: Path
-    file: Path  # what it has learned
+    file: Path  # the learner
     world: str
     specs: tuple[str, ...]  # of the controllers, as `open_controller` takes them
     names: tuple[str, ...]
     digests: tuple[str, ...]  # of the controllers' weights; empty if they are not known
     steps: int | None  # maximum steps per episode, None: the world's limit
     settings: dict[str, Any]  # arguments of `Blender`
-    environment: dict[str, Any]  # arguments, cost and episode_steps of another environment than a world; may be empty
+    environment: dict[str, Any]  # arguments, cost and episode_steps if it is not a world of blendctl; may be empty
 
     def open_controllers(self, named: Sequence[str | Driver] | None = None) -> list[Controller]:
-        """Open its controllers, or those named again; raise InputError if they are not the ones of the blend.
+        """Open its controllers, or the `named` ones; raise InputError if they are not those of the blend.
 
         Nothing that a file names may run code: Python, TorchScript and addresses must be named again.
         """
@@ -109,7 +109,7 @@ def _read_run_file(folder: Path) -> dict[str, Any]:
 
 
 def _check_setting(name: str, value: Any) -> None:
-    """Raise ValueError unless a setting has a kind that `Blender` takes, so that it can judge the value itself."""
+    """Raise ValueError unless a setting has a type that `Blender` takes; `Blender` checks the value."""
     if isinstance(value, list) and name in ("objectives", "features", "fallback"):
         allowed = all(isinstance(word, str | dict) for word in value)
     else:

@@ -32,7 +32,7 @@ SEED = 0
 
 
 class CompiledNormals:
-    """Standard normals as an exported blend draws them; it takes the place of a NumPy generator."""
+    """Draw standard normals as an exported blend does; a replacement for a NumPy generator."""
 
     def __init__(self, words: NDArray[np.uint64]) -> None:
         self.words = words.reshape(1, 4).copy()
@@ -88,7 +88,7 @@ def _sizes(blender: Blender, *, world: str | None, observations: ArrayLike | Non
     sizes += [one.observation_size for one in declared if one is not None]
     if observations is not None:
         sizes.insert(0, np.asarray(observations).shape[-1])
-    network = getattr(blender.feature, "network", None)  # of a feature that looks ahead
+    network = getattr(blender.feature, "network", None)  # only features that look ahead have one
     sizes.append(getattr(getattr(network, "encoding", None), "observation_size", None))
     size = next((size for size in sizes if isinstance(size, int)), None)
     if size is None and world is not None:
@@ -129,7 +129,7 @@ def _replica(blender: Blender, file: Path, action_size: int, noise: NDArray[np.u
         stochastic=False,
         seed=SEED,
     )  # fmt: skip
-    made.drivers.end_episode(0)  # stateful controllers begin afresh
+    made.drivers.end_episode(0)  # reset stateful controllers
     if noise is not None:
         made.drivers.rngs = [CompiledNormals(words) for words in noise]  # type: ignore[misc]  # it has what is used
     return made
@@ -150,7 +150,7 @@ def observe_vector(blender: Blender, feedback: Sequence[float]) -> str:
 def _record(
     blender: Blender, sizes: tuple[int, int], *, world: str | None, observations: ArrayLike | None, seed: int
 ) -> Golden:
-    """Drive some steps and return what was seen and done."""
+    """Drive some steps; return the inputs and outputs of each."""
     rng = np.random.default_rng(seed)
     env: Any = None
     if observations is not None:
@@ -170,7 +170,7 @@ def _record(
         try:
             action = blender.act(observation)
         except StateError:
-            break  # nobody can drive, and there is no safe action
+            break  # no controller can drive, and there is no safe action
         choice = blender.choice
         assert choice is not None
         feedback = -rng.uniform(0.0, 1.0, len(names)) * rng.integers(0, 2, len(names))

@@ -1,4 +1,4 @@
-"""What a blender writes and is made from: its saved state, its directory, its export."""
+"""Save, load and export a blender."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class BlendFiles:
     ) -> list[Path]:
         """Write the blend as files that run without Python, with contract.json; return their paths.
 
-        format: "c" writes blend.c and blend.h (C99), "onnx" writes blend.onnx. They start where `save` would stop.
+        format: "c" writes blend.c and blend.h (C99), "onnx" writes blend.onnx. They start from the present state.
         float32: compute geometry in single precision, except for next-step predictions; the learner stays in double.
         stochastic: sample actions, with a generator from `seed`; otherwise means.
         replace: replace files in a directory that is not empty.

@@ -1,4 +1,4 @@
-"""What a blender shows of itself: the present stage, its bound, who is fit."""
+"""Read-only views of a blender: the current stage, its bound, and which controllers are fit."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class BlendViews:
 
     @property
     def quantities(self) -> tuple[str, ...]:
-        """What the numbers of a decision are about: the objectives, or values to go if the features look ahead."""
+        """Names of the numbers in a decision: the objectives, or values to go if the features look ahead."""
         return self._run_info.quantities
 
     @property
@@ -52,7 +52,7 @@ class BlendViews:
     def loss_bound(self) -> float:
         """Upper bound of the average maximal loss per stage of this blender's decisions, in scaled units.
 
-        As the bandit's, but for the arms that drove, and for this blender's decisions only. It holds for
+        Like the bandit's, but for the arms that drove, and for this blender's decisions only. It holds for
         context="current"; inf before the first decision.
         """
         decisions, total = self._earlier_decisions

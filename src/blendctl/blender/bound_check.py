@@ -1,4 +1,4 @@
-"""Notice when the feedback contradicts what the loss bound assumes."""
+"""Detect feedback that contradicts the assumptions of the loss bound."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from blendctl.arrays import FloatArray
 from blendctl.bandit import BlendingBandit
 from blendctl.bandit.decision import Decision
 
-FALSE_ALARM = 0.01  # probability that it ever says so although the assumptions hold
-RATE = 0.01  # probability of a surprise per stage under the assumptions, at most
+FALSE_ALARM = 0.01  # false-alarm probability of a whole run
+RATE = 0.01  # largest probability of a surprise per stage, under the assumptions
 STAKES = (0.002, 0.02, 0.2)  # shares of the wealth that are bet on a surprise
-EPOCH = 1000  # stages after which the bet starts again
+EPOCH = 1000  # stages after which the bet restarts
 
 
 class BoundCheck:
-    """A test of the bound's assumptions that may be looked at after every stage.
+    """Test the bound's assumptions; the result is valid after every stage.
 
     If theta lies in the confidence sets and the noise is sub-Gaussian with the declared sigma, then feedback differs
     from its estimate by more than radius * width + sigma sqrt(2 log(2 m / RATE)), in any of the m objectives, with
@@ -32,9 +32,9 @@ class BoundCheck:
     def __init__(self, bandit: BlendingBandit) -> None:
         options = bandit.options
         self.stages = self.surprises = 0
-        self.alarm = 0  # stages when feedback was shown to contradict its estimates, 0 if it was not
+        self.alarm = 0  # stages compared when the alarm was raised; 0 without an alarm
         self._estimated, self._observed = ([0.0] * bandit.n_objectives for _ in range(2))  # sums, scaled
-        self.reason: str | None = None  # why the bound is not guaranteed, None while nothing speaks against it
+        self.reason: str | None = None  # why the bound is not guaranteed; None without evidence against it
         self.loss = self.bound = 0.0  # sums over the stages whose true losses are known, in scaled units
         self.known = 0  # such stages
         self._objectives = bandit.n_objectives
@@ -113,7 +113,7 @@ class BoundCheck:
 
 
 def bound_words(status: Mapping[str, Any]) -> str | None:
-    """Say that a bound does not hold, or is not guaranteed; None if nothing speaks against it.
+    """Describe a bound that does not hold or is not guaranteed; return None if there is no evidence against it.
 
     >>> bound_words({"bound": "not guaranteed", "bound_reason": "the noise is larger"})
     'The bound on the loss is not guaranteed here: the noise is larger.'

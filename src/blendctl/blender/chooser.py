@@ -40,21 +40,21 @@ class Chooser:
     ) -> None:
         self.feature, self.size, self.bandit = feature, feature.size, bandit
         self.names, self.fallback = names, fallback
-        self.previous = previous  # decide from the state before, as the paper prints
+        self.previous = previous  # decide from the state before, as printed in the paper
         self.rng = rng
         self.arms = tuple(range(len(names)))
         self.shape = (len(names), feature.size)
-        self.proven = False  # it has worked once: from now on nothing is raised
-        self.events: list[str] = []  # what went wrong since `take_events`
+        self.proven = False  # a context was computed once: from now on failures are events
+        self.events: list[str] = []  # failures since the last `take_events`
         self._earlier: tuple[FloatArray, tuple[int, ...]] | None = None
 
     def take_events(self) -> list[str]:
-        """Return what went wrong since the last call, and forget it."""
+        """Return and clear the failures since the last call."""
         events, self.events = self.events, []
         return events
 
     def context(self, observation: Any, proposals: list[Action | None]) -> tuple[FloatArray, tuple[int, ...]]:
-        """Compute psi (arms, features), NaN where there is none; and the arms that have an action and a context."""
+        """Compute psi (arms, features), NaN for arms without one; also return the arms with an action and a context."""
         feature, rows = self.feature, []
         # The common case: every arm has an action and a context. Otherwise go arm by arm, to name the one that failed.
         try:

@@ -1,8 +1,8 @@
 """Drive a blend in one compiled loop: the same stages as `blendctl.run`, bit for bit, in half the time.
 
 If all parts are those of blendctl (network controllers, their predictions as context, the paper's rule, our worlds), no
-Python is needed between two control steps, and a hundred of them run at once. `supports` says whether they are. If
-something fails on the way, `CompiledLoop.episode` returns None, and the drive must be repeated by the blender.
+Python is needed between two control steps, and a hundred of them run per call. `supports` checks the parts. If
+something fails on the way, `CompiledLoop.episode` returns None, and the blender must repeat the drive.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from blendctl.envs.world_state import ENDED, WorldState
 from blendctl.errors import InputError
 from blendctl.features.predictions import NextStepPredictions
 
-STRETCH = 100  # control steps per call
+STEPS_PER_CALL = 100  # control steps per call of compiled code
 
 typeof: Callable[[object], object] = numba.typeof
 _decision_size = compiled(decision_size)
@@ -52,7 +52,7 @@ class Stages(NamedTuple):
 
 
 def empty_stages(n: int, arms: int, *, objectives: int = 2, features: int = 2) -> Stages:
-    """Make room for n stages."""
+    """Allocate n stages."""
     reward, cost, bound = np.zeros((3, n))
     truth, psi = np.zeros((n, arms, objectives)), np.zeros((n, arms, features))
     return Stages(reward, cost, np.zeros(n, np.intp), np.zeros(n, np.bool_), bound, truth, psi)
@@ -119,11 +119,11 @@ class CompiledLoop:
             raise InputError(f"the compiled loop cannot drive this: {reason}; use blendctl.run")
         self.world, self.blender, self.learner = world, blender, learner
         self.arms = tuple(_compiled_arm(c) for c in blender.controllers if isinstance(c, NetworkController))
-        self.peeks = DeferredPeeks(world, size=STRETCH * (len(self.arms) - 1))
+        self.peeks = DeferredPeeks(world, size=STEPS_PER_CALL * (len(self.arms) - 1))
         self.previous = -1  # arm of the last stage
 
     def episode(self, seed: int) -> Stages | None:
-        """Drive an episode; return None if the blender must repeat it (the learner is spoiled then)."""
+        """Drive an episode; return None if the blender must repeat it (the learner is then invalid)."""
         self.world.reset(seed=seed)
         done: list[Stages] = []
         waiting: Future[PeekResult] | None = None
@@ -143,7 +143,7 @@ class CompiledLoop:
 
     def _chunk(self) -> Stages | None:
         batch, learner = self.world.batch, self.learner
-        n, arms = min(STRETCH, int(batch.compiled_task.max_steps - batch.worlds.steps[0])), len(self.arms)
+        n, arms = min(STEPS_PER_CALL, int(batch.compiled_task.max_steps - batch.worlds.steps[0])), len(self.arms)
         rngs: list[Any] = self.blender.drivers.rngs
         before = [rng.bit_generator.state for rng in rngs]
         noise = np.stack([rng.standard_normal((n, batch.act_size)) for rng in rngs], axis=1)
@@ -158,7 +158,7 @@ class CompiledLoop:
         if count < 0:
             return None
         if count < n:
-            # the episode ended early: draw again only what was used
+            # the episode ended early: redraw only the noise that was used
             for rng, state in zip(rngs, before, strict=True):
                 rng.bit_generator.state = state
                 rng.standard_normal((count, batch.act_size))
@@ -267,7 +267,7 @@ def propose(
 
 @compiled
 def clear(out: Outcome) -> None:
-    """Reset what a step sets only if it happens."""
+    """Clear the fields that a step sets only on an event."""
     out.cost[0] = 0.0
     out.components[0] = 0.0
     out.terminated[0] = out.truncated[0] = out.unstable[0] = out.goal_met[0] = False

@@ -51,9 +51,9 @@ class Blender(BlendFiles, BlendViews):
         else "predictions", the paper's scheme, if all have context networks; else a linear model learned while driving.
     prefer: the dial of a look-ahead blend, from 0 (safest) to 1 (most performant).
     cost_budget: cost that an episode may have, instead of `prefer`; the dial follows what is left of it.
-    hold: control steps per decision; the feedback of a stage is the sum over its steps. By default as the feature says.
-    dwell: stages that a controller drives at least, before another may be chosen.
-    context: "current" decides from psi at the current state; "previous" from the state before, as the paper prints.
+    hold: control steps per decision; the feedback of a stage is the sum over its steps. By default the feature decides.
+    dwell: minimum stages of a controller before another one may be chosen.
+    context: "current" decides from psi at the current state; "previous" from the state before, as printed in the paper.
     frozen: decide without learning; needs a bandit that has learned, or a feature with a prior.
     bandit: a learner to continue with, or the file of a blend (`save`); by default a new one with `options` and `seed`.
     fallback: a name, or names in order: the controllers that take over when the one that drives fails.
@@ -66,8 +66,8 @@ class Blender(BlendFiles, BlendViews):
     action_shape: shape of an action; by default as the controllers declare it, or that of their first actions.
     stochastic: draw actions from the controllers' distributions; otherwise use the means.
     record: a directory, or a `Recorder`, to which every stage is written.
-    certificate: a certificate (`blendctl certify`), its file or its monitor; an event says if episodes no longer agree.
-    guard: a `Guard`: when the blend is shown to be worse than a controller in every objective, that one drives on.
+    certificate: a certificate (`blendctl certify`), its file or its monitor; an event reports that it no longer holds.
+    guard: a `Guard`: once the blend is shown to be worse than a controller in every objective, that controller drives.
     window: stages that wait for late feedback; older ones count as missing.
     options: of the bandit, see `blendctl.bandit.Options`; by default a feature longer than feature_bound is rescaled.
 
@@ -183,11 +183,11 @@ class Blender(BlendFiles, BlendViews):
         self.bound_check = self._ledger.bound_check
         self.step = 0  # control steps so far
         self.episode = 0
-        self._driven = 0  # stages that the present controller has driven without a break
+        self._driven = 0  # consecutive stages of the present controller
         self._closed = False
         self._lock = threading.RLock()
-        self._earlier_decisions = self.bandit.decisions, self.bandit.bound_sum  # those before this blender
-        self._bound_extra = 0.0  # added to the bandit's sum of bounds where another arm drove than the rule's
+        self._earlier_decisions = self.bandit.decisions, self.bandit.bound_sum  # before this blender
+        self._bound_extra = 0.0  # added to the bandit's sum of bounds when the arm that drove was not the rule's
 
     def act(self, observation: Any) -> Action:
         """Return the action for an observation: that of the controller that drives now."""
@@ -222,7 +222,7 @@ class Blender(BlendFiles, BlendViews):
         return choice.action.copy()
 
     def _decide(self, observation: Any, finite: bool, driver: int) -> StageDecision:
-        """Decide who drives the next stage; `driver` drove the last."""
+        """Decide which controller drives the next stage; `driver` drove the last one."""
         drivers, chooser = self.drivers, self._chooser
         psi: FloatArray | None = None
         asked: tuple[int, ...] = ()
@@ -259,7 +259,7 @@ class Blender(BlendFiles, BlendViews):
         events += self._alarms
         self._alarms = []
         wanted = proposals[arm] if arm >= 0 else self._stop(events)
-        assert wanted is not None  # the chosen arm has proposed one
+        assert wanted is not None  # the chosen arm has a proposal
         action = self._filter.apply(wanted, arm)
         counts = self.counts
         counts.stages += 1
@@ -307,9 +307,9 @@ class Blender(BlendFiles, BlendViews):
         done: bool = False,
         **signals: float | None,
     ) -> Observed:
-        """Learn from the feedback of the latest control step, or of a named stage or step; return what was done.
+        """Learn from the feedback of the latest control step, or of a named stage or step; return the outcome.
 
-        "learned": the bandit was updated; "counted": the stage goes on, or cannot be learned from; "late": it belongs
+        "learned": the bandit was updated; "counted": the stage continues, or cannot be learned from; "late": it belongs
         to an earlier stage; "duplicate": it was observed before; "unknown": there is no such stage or step, or it is
         complete or too old; "refused": it is not finite. `done=True` ends the episode.
         """
@@ -351,7 +351,7 @@ class Blender(BlendFiles, BlendViews):
             self._ledger.await_truth()
 
     def add_truth(self, stage: int, truth: FloatArray | None, correct: bool | None) -> Record | None:
-        """Add the counterfactual feedback (arms, objectives) of every arm to a stage that awaits it, and return it."""
+        """Add the counterfactual feedback (arms, objectives) of every arm to a stage that awaits it; return it."""
         with self._lock:
             return self._ledger.add_truth(stage, truth, correct)
 

@@ -82,21 +82,21 @@ class _EvaluatedStage:
 class CounterfactualEvaluator:
     """Step the controllers that do not drive from the same frozen state, with the same noise.
 
-    The environment does not move. The feedback of the controller that drives is the one it gets. In our own worlds the
-    other controllers are stepped later, some tens of states at once in a second thread; `take` returns the stages whose
-    results are known. With hold > 1 every controller drives through the whole stage at once, with the noise that it
-    would have drawn; a stateful controller would remember this.
+    The environment does not move. The controller that drives has its real feedback. In worlds of blendctl the others
+    are stepped later, some tens of states at once in a second thread; `take` returns the stages whose results are
+    known. With hold > 1 every controller drives through the whole stage at once, with the noise that
+    it would have drawn; a stateful controller would remember this.
     """
 
     def __init__(self, env: Any, blender: Blender) -> None:
         self.world, self._doubtful = peeking_layer(env)
-        self._expected: FloatArray | None = None  # feedback of the driver by a peek, where a wrapper may change it
+        self._expected: FloatArray | None = None  # feedback of the driver by a peek, if a wrapper may change feedback
         self.blender = blender
         self.hold = blender.hold
         self._rngs: list[Any] = []
         self._driven: FloatArray | float = 0.0  # feedback of the driver in the present stage
         self._present: _EvaluatedStage | None = None
-        self._stages: deque[_EvaluatedStage] = deque()  # those not taken yet, in their order
+        self._stages: deque[_EvaluatedStage] = deque()  # not taken yet, in order
         self._deferred = deferred_peeks(self.world) if self.hold == 1 else None
         self._added: list[tuple[_EvaluatedStage, int]] = []  # stages and arms of the peeks to submit
         self._submitted: list[tuple[_EvaluatedStage, int]] = []
@@ -172,7 +172,7 @@ class CounterfactualEvaluator:
         stage.over, self._present = True, None
 
     def take(self) -> list[StageTruth]:
-        """Return the stages whose results are known, each once, in their order."""
+        """Return the stages whose results are known, each once, in order."""
         results = []
         while self._stages and self._stages[0].over and not self._stages[0].waiting:
             results.append(self._stages.popleft().result())
@@ -241,7 +241,7 @@ def peeking_layer(env: Any) -> tuple[Any, bool]:
 
 
 def deferred_peeks(world: Any) -> DeferredPeeks | None:
-    """Return deferred peeks for a world of ours, None for another."""
+    """Return deferred peeks for a world of blendctl, None for another."""
     from blendctl.envs import SingleWorld
 
     if not isinstance(world, SingleWorld):

@@ -12,7 +12,7 @@ class Counts:
     stages: int = 0  # decisions
     switches: int = 0  # stages with another controller than before
     safe_actions: int = 0  # stages at which no controller was fit
-    events: int = 0  # things that went wrong, see `Record.event`
+    events: int = 0  # failures, see `Record.event`
     observed: int = 0  # pieces of feedback that belong to a stage
     learned: int = 0  # stages that the bandit learned from
     late: int = 0  # pieces observed after a later stage had begun

@@ -1,4 +1,4 @@
-"""Ask the controllers for actions: check them, keep deadlines, bench what fails."""
+"""Ask the controllers for actions: check them, keep deadlines, bench controllers that fail."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Isolated:
     def __init__(self, controller: Controller, name: str) -> None:
         self._orders: SimpleQueue[tuple[Any, Any] | tuple[()] | None] = SimpleQueue()
         self._answers: SimpleQueue[tuple[Any, Refused | None]] = SimpleQueue()
-        self._waiting = 0  # orders without an answer yet
+        self._waiting = 0  # requests without an answer
         self.asked = False  # in this round
-        # The thread does not know this object, so that it ends when the object is dropped.
+        # The thread holds no reference to this object, so that it ends when the object is dropped.
         arguments = (controller, self._orders, self._answers)
         threading.Thread(target=_work, args=arguments, name=f"blendctl-{name}", daemon=True).start()
         self.close = weakref.finalize(self, self._orders.put, None)  # end the thread after the present answer
@@ -71,7 +71,7 @@ class Isolated:
         return action
 
     def reset(self) -> None:
-        """Reset the controller after the answers it still computes."""
+        """Reset the controller after its pending answers."""
         self._orders.put(())
 
 
@@ -85,7 +85,7 @@ def _work(controller: Controller, orders: SimpleQueue[Any], answers: SimpleQueue
             elif isinstance(controller, Stateful):
                 controller.reset()
         except BaseException as error:
-            if order:  # a failure of reset shows when the controller is asked again
+            if order:  # a failed reset shows at the next request
                 answers.put((None, Refused(f"raised {describe_error(error)}")))
         del order
 
@@ -93,8 +93,8 @@ def _work(controller: Controller, orders: SimpleQueue[Any], answers: SimpleQueue
 class Drivers:
     """All controllers of a blender. Once the shape of actions is known, failures are events, not exceptions.
 
-    With deadlines, a step happens within `one_deadline`. Where it is over and somebody else
-    can drive, a controller in a thread is not asked any more.
+    With deadlines, a step happens within `one_deadline`. When time is up and another arm can drive, controllers in
+    threads are no longer asked.
     """
 
     def __init__(
@@ -116,10 +116,10 @@ class Drivers:
         self.deadlines = _deadlines(deadline, self.names)
         self.shape = _common_shape(controllers, names, action_shape, safe_action)
         self.safe_action = safe_action
-        self.events: list[str] = []  # what went wrong since `take_events`
+        self.events: list[str] = []  # failures since the last `take_events`
         self.first_failures: dict[int, str] = {}  # by arm
         self.acted = [False] * len(self.names)  # whether an arm has ever proposed an action
-        self._space: Space[Any] | None = None  # the actions that the environment takes, if they are countable
+        self._space: Space[Any] | None = None  # the environment's actions, if they are countable
         self.remote = [(arm, c) for arm, c in enumerate(controllers) if isinstance(c, RemoteController)]
         for arm, controller in self.remote:
             self.deadlines[arm] = min(controller.deadline, self.deadlines[arm] or math.inf)
@@ -127,7 +127,7 @@ class Drivers:
             Isolated(controller, name) if limit is not None and not _keeps_time(controller) else None
             for controller, name, limit in zip(controllers, names, self.deadlines, strict=True)
         ]
-        self._spare = safe_action is not None or None in self.isolated  # somebody drives without waiting
+        self._spare = safe_action is not None or None in self.isolated  # something can drive without waiting
         self._begun = 0.0
         self._act = [_on_a_copy(controller) for controller in controllers]
         self.timed = any(limit is not None for limit in self.deadlines)
@@ -135,7 +135,7 @@ class Drivers:
         self._remember = {arm: c for arm, c in enumerate(controllers) if isinstance(c, Stateful)}
 
     def take_events(self) -> list[str]:
-        """Return what went wrong since the last call, and forget it."""
+        """Return and clear the failures since the last call."""
         events, self.events = self.events, []
         return events
 
@@ -154,7 +154,7 @@ class Drivers:
 
     @contextmanager
     def one_deadline(self) -> Iterator[None]:
-        """Let one deadline count for everything within a control step."""
+        """Share one deadline within a control step."""
         self._start_clock()
         try:
             yield
@@ -168,7 +168,7 @@ class Drivers:
             controller.until = time.monotonic() + (self.deadlines[arm] or math.inf)
 
     def _has_time(self, arm: int) -> bool:
-        """Return whether a controller may still be asked in this step; without anybody else, the time starts again."""
+        """Return whether a controller may still be asked in this step; if no other can drive, restart the time."""
         limit = self.deadlines[arm]
         if self.isolated[arm] is None or limit is None or self.clock() - self._begun < limit:
             return True
@@ -299,7 +299,7 @@ def _contains(space: Space[Any], action: Action) -> bool:
 
 
 def _keeps_time(controller: Controller) -> bool:
-    """Return whether a controller cannot hang: its work is bounded, or it keeps a deadline itself."""
+    """Return whether a controller cannot hang: its work is bounded, or it enforces a deadline."""
     return isinstance(controller, NetworkController) or getattr(controller, "keeps_time", False) is True
 
 
@@ -358,4 +358,4 @@ def copy_observation(observation: Any) -> Any:
     try:
         return copy.deepcopy(observation)
     except Exception:
-        return observation  # it cannot be copied, a simulator's handle for example
+        return observation  # it cannot be copied, for example a simulator's handle

@@ -34,7 +34,7 @@ class EpisodeStats:
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
-        self.returns: list[float] = [0.0]  # per episode; the last one is under way
+        self.returns: list[float] = [0.0]  # per episode; the last one is running
         self.costs: list[float] = [0.0]
         self.steps = 0
         self.stages = 0

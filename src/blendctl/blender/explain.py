@@ -68,7 +68,7 @@ def unit_in_words(record: Record) -> str:
 
 
 def _explain_stage(record: Record, decision: Decision) -> list[str]:
-    """Describe the estimates of a decision and what the rule made of them."""
+    """Describe the estimates of a decision and the choice of the rule."""
     info, units = record.run_info, record.units
     names = [info.names[arm] for arm in record.asked]
     losses = decision.loss * record.loss_unit
@@ -118,13 +118,13 @@ def _explain_lookahead(record: Record, foresight: StageForesight, decision: Deci
             + (f"{left:.4g} left" if left >= 0 else f"{-left:.4g} over it")
             + ("; the latch holds: the safest setting drives" if foresight.latched else "; the latch does not hold")
         )
-    lines.append(f"unit: {unit_in_words(record)}; foreseen by {foreseer}, then calibrated by the learner")
+    lines.append(f"unit: {unit_in_words(record)}; predicted by {foreseer}, then calibrated by the learner")
     for row, arm in enumerate(record.asked):
         parts = []
         estimate, ucb = decision.estimate[row] * record.units, decision.ucb[row] * record.units
         for goal, numbers in enumerate(zip(foresight.foreseen[arm], estimate, ucb, strict=True)):
             (word, seen), (_, mean), (_, best) = (quantity_in_words(info, goal, float(value)) for value in numbers)
-            parts.append(f"{word} foreseen {seen:.4g}, calibrated {mean:.4g} (at best {best:.4g})")
+            parts.append(f"{word} predicted {seen:.4g}, calibrated {mean:.4g} (at best {best:.4g})")
         loss = decision.loss[row] * record.loss_unit
         lines.append(f"  {info.names[arm]}: {'; '.join(parts)}; loss {loss:.3g} in units of return")
     bound = record.loss_bound * record.loss_unit
@@ -139,12 +139,12 @@ def _feedback(record: Record) -> str:
     learned = "learned" if record.learned else "not learned from"
     info = record.run_info
     if record.foresight is not None:
-        came = f"observed in its {record.steps} steps: reward {record.reward:.4g}, cost {record.cost:.4g}"
+        seen = f"observed in its {record.steps} steps: reward {record.reward:.4g}, cost {record.cost:.4g}"
         if record.feedback is None:
-            return f"{came}; {learned}"
+            return f"{seen}; {learned}"
         values = (record.feedback * record.units).tolist()
         words = [quantity_in_words(info, goal, value) for goal, value in enumerate(values)]
-        return f"{came}; with the value of where it ended: {', '.join(f'{w} {v:.4g}' for w, v in words)}; {learned}"
+        return f"{seen}; with the value of the final state: {', '.join(f'{w} {v:.4g}' for w, v in words)}; {learned}"
     if record.feedback is None:
         return "no feedback was observed"
     words = [quantity_in_words(info, goal, value) for goal, value in enumerate(record.feedback.tolist())]
@@ -156,7 +156,7 @@ def _list(values: NDArray[Any]) -> str:
 
 
 def read_record(path: str | Path, *, step: int) -> Record:
-    """Read the stage of a control step; if it has two rows, the later, which is complete."""
+    """Read the stage of a control step; of two rows take the later one, which is complete."""
     folder = Path(path)
     parts = list_parts(folder) or list_parts(folder / "record")
     if not parts:

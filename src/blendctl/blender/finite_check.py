@@ -16,14 +16,14 @@ FLOAT = np.dtype(np.float64)
 
 @compiled
 def finite_vector(values: NDArray[np.float64]) -> bool:
-    """Return whether a contiguous vector of float64 is finite; other types would be compiled again."""
+    """Return whether a contiguous vector of float64 is finite; other types would need another compilation."""
     for value in values:  # noqa: SIM110  # compiled: a plain loop
         if not math.isfinite(value):
             return False
     return True
 
 
-# load it now, not within the first control step
+# load it now, not in the first control step
 finite_vector(np.zeros(1))
 
 

@@ -1,4 +1,4 @@
-"""Guard a blend: fall back to a controller that its episodes are shown to be worse than in every objective."""
+"""Guard a blend: fall back to a controller once the blend is shown to be worse in every objective."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from blendctl.arrays import FloatArray
 from blendctl.certificates.monitor import ChangeMartingale
 from blendctl.errors import InputError
 
-FALSE_ALARM = 0.05  # probability of a fallback, ever, while the blend is not worse in every objective
+FALSE_ALARM = 0.05  # largest probability of a fallback in a whole run, if the blend is not worse in every objective
 
 
 class Guard:
     """Test the blend's episodes against known episodes of its controllers, for as long as it runs.
 
     outcomes: by controller, the sums of each objective over whole episodes, (episodes, objectives), all maximised: a
-    cost counts negative. For every controller and objective a test martingale bets that an episode of the blend is
-    rather worse than one of the controller, that is, below more than half of the known ones. If all objectives of one
-    controller are decided, the blend falls back to it for good. While the blend is not worse in every objective, the
-    probability that this ever happens is `false_alarm` at most, given the known episodes.
+    cost counts negative. For every controller and objective a test martingale bets that an episode of the blend is,
+    on average, worse than more than half of the controller's known ones. If all objectives of one controller are
+    decided, the blend falls back to it for good. If the blend is not worse in every objective, the probability that
+    this ever happens is at most `false_alarm`, given the known episodes.
 
     >>> guard = Guard({"fast": [[10.0, -5.0], [11.0, -6.0]], "safe": [[4.0, -1.0], [5.0, -2.0]]})
     >>> guard.bind(["fast", "safe"], ["reward", "-cost"])
@@ -63,18 +63,18 @@ class Guard:
         self._tests = {name: [ChangeMartingale(0.5, 0.0) for _ in objectives] for name in self.outcomes}
 
     def observe(self, feedback: FloatArray) -> None:
-        """Add the feedback (objectives,) of a control step to the present episode; what is not finite counts as 0."""
+        """Add the feedback (objectives,) of a control step to the present episode; NaN and infinity count as 0."""
         known = np.where(np.isfinite(feedback), feedback, 0.0)
         self._total = known if self._total is None else self._total + known
 
     def end_episode(self) -> list[str]:
-        """End the present episode; return what happened if the blend falls back."""
+        """End the present episode; return an event if the blend falls back."""
         total, self._total = self._total, None
         words = None if total is None else self.add(total)
         return [] if words is None else [words]
 
     def add(self, total: ArrayLike) -> str | None:
-        """Add the sums (objectives,) of a whole episode of the blend; return what happened if it falls back."""
+        """Add the sums (objectives,) of a whole episode of the blend; return an event if it falls back."""
         if self.arm is not None:
             return None  # a controller drives now, not the blend
         self.episodes += 1
@@ -94,7 +94,7 @@ class Guard:
         )
 
     def _evidence(self) -> dict[str, float]:
-        """Return by controller the evidence that the blend is worse in its least clear objective, as logarithms."""
+        """Return by controller the evidence (logarithm) that the blend is worse, for the objective with the least."""
         return {name: min(test.log_wealth for test in tests) for name, tests in self._tests.items()}
 
     def status(self) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class Guard:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is needed to make it again, as JSON data."""
+        """Return its arguments as JSON data."""
         return {
             "outcomes": {name: rows.tolist() for name, rows in self.outcomes.items()},
             "false_alarm": self.false_alarm,

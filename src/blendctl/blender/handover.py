@@ -18,7 +18,7 @@ EXPECTED = 'None, "slew:LARGEST" (change per control step), "fade:STEPS", SlewLi
 
 @dataclass(frozen=True)
 class SlewLimit:
-    """After a switch, an entry of the action changes by `largest` per control step at most, until it has arrived."""
+    """After a switch, change each entry of the action by at most `largest` per control step, until it arrives."""
 
     largest: float | Sequence[float]  # for all entries, or one per entry
 
@@ -39,7 +39,7 @@ class SlewLimit:
 
 @dataclass(frozen=True)
 class CrossFade:
-    """After a switch, the action moves from the last one to the new controller's in `steps` equal shares."""
+    """After a switch, move from the last action to the new controller's in `steps` equal parts."""
 
     steps: int
 
@@ -92,7 +92,7 @@ class HandoverFilter:
         self._last = self._start = None
 
     def apply(self, action: NDArray[Any], arm: int) -> NDArray[Any]:
-        """Return the action to apply, when controller `arm` wants `action`."""
+        """Return the action to apply when controller `arm` proposes `action`."""
         if self.handover is None or action.dtype.kind != "f":
             return action
         if self._last is not None and arm != self._arm:
@@ -123,6 +123,6 @@ class HandoverFilter:
 
 
 def check_entries(handover: Handover | None, shape: Sequence[int] | None) -> None:
-    """Raise InputError if a slew limit does not have an entry per action entry."""
+    """Raise InputError if a slew limit does not have one entry per action entry."""
     if isinstance(handover, SlewLimit) and shape is not None:
         handover.limits(int(np.prod(shape)))

@@ -1,4 +1,4 @@
-"""The ledger: attribute feedback to its stage, learn from it once, write the stage down."""
+"""The ledger: assign feedback to its stage, learn from it once, record the stage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Observed = Literal["learned", "counted", "late", "duplicate", "unknown", "refuse
 
 
 class _OpenStage:
-    """A stage under way, or one that waits for feedback."""
+    """A running stage, or one that waits for feedback."""
 
     __slots__ = (
         "choice", "observation", "closed", "steps", "seen", "reward", "cost", "feedback", "event",
@@ -40,12 +40,12 @@ class _OpenStage:
         self.seen = 0  # bit i: the feedback of its i-th step was observed
         self.reward = self.cost = 0.0
         self.feedback: FloatArray | None = None  # (objectives,) sum so far
-        self.bootstrapped = False  # its feedback is what psi predicts: a feature that bootstraps has completed it
+        self.bootstrapped = False  # a feature that bootstraps has completed its feedback
         self.event = choice.event
         self.learned = False
         self.spoiled = False  # part of its feedback is lost or was refused: never learn from it
-        self.retired = False  # it was written down: feedback is late from now on
-        self.late = False  # it takes late feedback, for a second record
+        self.retired = False  # it was recorded: feedback is late from now on
+        self.late = False  # it accepts late feedback, for a second record
         self.ended = False
         self.truth: FloatArray | None = None
         self.correct: bool | None = None
@@ -68,8 +68,8 @@ class Ledger:
     """The present stage, and earlier ones that wait for feedback.
 
     The bandit learns from a stage at most once, when the stage is over and the feedback of each of its steps was
-    observed, with the context of the arm that drove. A stage that was written down stays as it was written: late
-    feedback goes into a second record of it.
+    observed, with the context of the arm that drove. A recorded stage does not change: late feedback goes into a
+    second record of it.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Ledger:
         self._teaches, self._bootstraps, self._discount = feature.learns, feature.bootstraps, feature.discount
         self._steps, self._spent = 0, 0.0  # control steps and cost of the present episode
         self._awaiting: dict[int, _OpenStage] = {}  # stages whose counterfactual feedback is not known yet
-        self._unwritten: deque[_OpenStage] = deque()  # retired stages from the first that awaits it
+        self._unwritten: deque[_OpenStage] = deque()  # retired stages, starting with the first that awaits it
 
     def begin(self, choice: StageDecision, observation: Any) -> None:
         """Begin a stage."""
@@ -113,7 +113,7 @@ class Ledger:
     def cut(self, observation: Any) -> None:
         """End the present stage before another begins at `observation` (None if it is not finite).
 
-        A stage cut short by a failure is never learned from. A feature that bootstraps learns now from a whole one.
+        A stage cut short by a failure is never learned from. From a whole stage, a feature that bootstraps learns now.
         """
         if self.present is not None and not self.present.retired:
             stage = self.present
@@ -125,7 +125,7 @@ class Ledger:
             self._retire(stage)
 
     def end_episode(self) -> None:
-        """End the present stage with its episode, however short it is."""
+        """End the present stage with its episode, even if it is short."""
         if self.present is not None and not self.present.retired:
             self.present.ended = True
             self._retire(self.present)
@@ -140,7 +140,7 @@ class Ledger:
     def observe(
         self, feedback: FloatArray, signals: Mapping[str, Any], *, stage: int | None, step: int | None, now: int
     ) -> Observed:
-        """Book feedback (objectives,) to a stage or a step; by default to the present step `now`."""
+        """Assign feedback (objectives,) to a stage or a step; by default to the present step `now`."""
         counts = self.counts
         entry, bit = self._find(stage, step, now)
         if entry is None:
@@ -203,7 +203,7 @@ class Ledger:
     def _learn(self, entry: _OpenStage) -> bool:
         """Update the bandit, unless frozen, if all feedback of a stage is known and its arm has a context.
 
-        Compare the feedback with its estimate then, frozen or not. Return whether the bandit was updated.
+        Then compare the feedback with its estimate, frozen or not. Return whether the bandit was updated.
         """
         choice, feedback = entry.choice, entry.feedback
         if entry.spoiled or entry.learned or choice.arm < 0 or entry.bootstrapped != self._bootstraps:
@@ -234,7 +234,7 @@ class Ledger:
         self.counts.events += 1
 
     def _retire(self, entry: _OpenStage) -> None:
-        """Close a stage and write it down; if feedback is missing, wait for it within the window."""
+        """Close a stage and record it; if feedback is missing, wait for it within the window."""
         if not entry.closed:
             entry.closed, self.holding = True, False
             self._learn(entry)
@@ -254,14 +254,14 @@ class Ledger:
             self._write(entry)
 
     def await_truth(self) -> None:
-        """Keep the record of the present stage back until `add_truth` completes it."""
+        """Hold back the record of the present stage until `add_truth` completes it."""
         assert self.present is not None
         self._awaiting[self.present.choice.stage] = self.present
 
     def add_truth(self, stage: int, truth: FloatArray | None, correct: bool | None) -> Record | None:
-        """Complete a stage with the counterfactual feedback (arms, objectives) of every arm, and return it.
+        """Complete a stage with the counterfactual feedback (arms, objectives) of every arm; return the stage.
 
-        Return None if the stage does not await it (any more).
+        Return None if the stage does not await it, or no longer does.
         """
         entry = self._awaiting.pop(stage, None)
         if entry is None:
@@ -273,7 +273,7 @@ class Ledger:
         return entry.record()
 
     def _write(self, entry: _OpenStage) -> None:
-        """Write a stage that will not change any more."""
+        """Write a stage that will not change again."""
         if self.recorder is None:
             return
         if self._awaiting or self._unwritten:

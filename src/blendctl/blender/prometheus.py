@@ -10,9 +10,9 @@ COUNTERS = {
     "steps": "Control steps.",
     "stages": "Decisions.",
     "episodes": "Episodes that have ended.",
-    "switches": "Decisions for another controller than before.",
+    "switches": "Decisions that changed the controller.",
     "safe_actions": "Decisions at which no controller was fit.",
-    "events": "Things that went wrong.",
+    "events": "Failures and alarms.",
     "learned": "Stages that the learner was updated with.",
 }
 PER_CONTROLLER = {"driven": "Stages that a controller drove.", "failures": "Failures of a controller."}
@@ -32,7 +32,7 @@ GAUGES: dict[str, tuple[str, str, Callable[[Any], int]]] = {  # name -> help, pa
 
 
 def prometheus_text(status: Mapping[str, Any]) -> str:
-    """Return what `Blender.status()` returns in the text format of Prometheus, version 0.0.4.
+    """Return the data of `Blender.status()` in the text format of Prometheus, version 0.0.4.
 
     >>> print(prometheus_text({"steps": 3, "failures": {"fast": 1}}), end="")
     # HELP blendctl_steps_total Control steps.
@@ -57,7 +57,7 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
     times = status.get("act_seconds")
     if times:
         rows = {f'{{quantile="{quantile}"}}': value for quantile, value in times.items()}
-        yield from _metric("act_seconds", "Time of an action, of the latest ones.", "gauge", rows)
+        yield from _metric("act_seconds", "Time of the latest actions, quantiles.", "gauge", rows)
     if status.get("loss_bound") is not None:
         yield from _metric("loss_bound", "Upper bound of the average loss.", "gauge", {"": status["loss_bound"]})
     feedback = status.get("feedback") or {}

@@ -1,4 +1,4 @@
-"""The reason why a controller drives, in one line."""
+"""Explain in one line why a controller drives."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _by_rule(record: Record) -> str:
     if estimate[mine, k] > estimate[rival, k]:
         quantity, value = quantity_in_words(info, k, estimate[mine, k])
         other = quantity_in_words(info, k, estimate[rival, k])[1]
-        if info.lookahead is not None:  # values to go differ by little: say by how much
+        if info.lookahead is not None:  # values to go differ by little: state the difference
             relation = "higher" if value > other else "lower"
             return (
                 f"{record.name}: predicted {quantity} {value:.4g}, {abs(value - other):.2g} {relation} than {against}"

@@ -34,7 +34,7 @@ class RunInfo:
 
     @property
     def quantities(self) -> tuple[str, ...]:
-        """What the numbers of a decision are about, one per objective."""
+        """Names of the numbers in a decision, one per objective."""
         return self.objectives.names if self.lookahead is None else VALUES_TO_GO[: len(self.objectives)]
 
 
@@ -52,10 +52,10 @@ class StageDecision(NamedTuple):
     decision: Decision | None  # about the arms `asked`, in their order
     asked: tuple[int, ...]
     features: FloatArray | None  # (arms, features), NaN in the rows of arms without context
-    proposals: tuple[Action | None, ...]  # an action per arm, None where there is none
+    proposals: tuple[Action | None, ...]  # one action per arm, None without one
     action: Action  # applied at the first step
     foresight: StageForesight | None  # of features that look ahead
-    event: str | None  # what went wrong
+    event: str | None  # failures and alarms, in words
 
 
 class StageOutcome(NamedTuple):

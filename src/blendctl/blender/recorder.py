@@ -53,7 +53,7 @@ class Recorder:
         self.group = group
         self._half = max(group // 2, 1)  # stages per file
         self.patient = patient
-        self.lost = 0  # stages dropped because the disk could not keep up
+        self.lost = 0  # stages dropped because the disk was too slow
         self.rows = 0  # records added so far
         self.error: Exception | None = None
         self._open: list[Record | Callable[[], Record]] = []
@@ -62,7 +62,7 @@ class Recorder:
         self._writer: threading.Thread | None = None
 
     def append(self, record: Record | Callable[[], Record]) -> None:
-        """Add a record, or a function that the writer's thread calls for it: that saves time in the control loop."""
+        """Add a record, or a function that makes it in the writer's thread, which saves time in the control loop."""
         self.rows += 1
         self._open.append(record)
         if len(self._open) >= self._half:
@@ -78,7 +78,7 @@ class Recorder:
             self._writer.start()
         full, self._open = self._open, []
         if self.patient:
-            self._full.join()  # until the half before is on disk
+            self._full.join()  # until the previous half is on disk
         try:
             self._full.put_nowait(full)
         except queue.Full:
@@ -177,7 +177,7 @@ def columns_of(group: list[Record]) -> dict[str, Any]:
 
 
 def _add_foresight(out: dict[str, Any], group: list[Record], arms: list[str], goals: list[str]) -> None:
-    """Add what a look-ahead feature foresaw, in the objectives' own units, and the dial."""
+    """Add the predictions of a look-ahead feature, in the objectives' own units, and the dial."""
     known = [r.foresight for r in group]
     out["cost_weight"] = np.array([np.nan if f is None else f.weight for f in known])
     out["spent"] = np.array([np.nan if f is None else f.spent for f in known])

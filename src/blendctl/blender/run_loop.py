@@ -59,7 +59,7 @@ def run(
     The first episode has seed `seed`, the next seed + 1, and so on. The cost is `info["cost"]`, or
     `cost(observation, action, info)`; its components are `info["cost_NAME"]`. With counterfactual=True every record
     has the feedback that each controller would have got (`truth`), and whether the choice was `correct`; that needs a
-    world with `peek`. Records then come up to some tens of steps late, in their order, those of an episode before the
+    world with `peek`. Records are then yielded up to some tens of steps late, in order, those of an episode before the
     next one begins. A `BlenderBatch` runs in a vector environment: a record per step, `episodes` in every world.
     """
     arguments.count("episodes", episodes)
@@ -132,7 +132,7 @@ def _one(
                     continue
                 if ended:
                     evaluator.settle()
-                # Complete all of them first: whoever stops at one of them leaves the others complete.
+                # Complete all of them first: a caller that stops at one of them leaves the others complete.
                 records = [blender.add_truth(*result) for result in evaluator.take()]
                 yield from (record for record in records if record is not None)
     finally:

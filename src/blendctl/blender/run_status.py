@@ -1,4 +1,4 @@
-"""How the run of a blender goes: counts, warnings, and the evidence of its guard and its monitor."""
+"""Status of a running blender: counts, warnings, and the evidence of its guard and its monitor."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run_status(blender: Blender) -> dict[str, Any]:
 
 
 def stage_in_words(steps: int, seconds: float | None) -> str:
-    """Return how far `correct` and the loss bound look: a stage of so many steps, of so many seconds each.
+    """Return the time that `correct` and the bound cover: a stage of `steps` steps, of `seconds` each.
 
     >>> stage_in_words(1, 0.02), stage_in_words(5, 0.05), stage_in_words(5, None)
     ('the next 20 ms', 'the next 250 ms', 'the next 5 control steps')

@@ -1,4 +1,4 @@
-"""Warn while a blender runs: features too long, a context that explains little, failures, a cost that never comes."""
+"""Warn while a blender runs: features too long, a context that explains little, failures, a cost that stays 0."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from blendctl.blender.bench import Bench
 
 LOG = logging.getLogger("blendctl")
-EVERY = 200  # stages between two looks
+EVERY = 200  # stages between two checks
 OFTEN = 0.05  # share of decisions whose features were shortened
 LEAST_STAGES = 500  # before a context is judged
 LOW = 0.05  # share of the feedback's variance; a context that explains less decides nothing
-SAMPLED = 4  # every so many stages an estimate is compared with the feedback: it takes as long as half a decision
+SAMPLED = 4  # compare estimates every n-th stage: a comparison takes half as long as a decision
 MANY_FAILURES = 10
 SILENT_EPISODES = 5  # without any cost
 
 
 class RunWarnings:
-    """Collect what the user should know while the run goes on; every warning is logged once, and kept."""
+    """Collect warnings during a run; log each one once, and keep it."""
 
     def __init__(
         self,
@@ -44,12 +44,12 @@ class RunWarnings:
         self._rescaled = bandit.rescaled, bandit.decisions
         self._count = self._sampled = 0  # stages, and those whose estimates were compared
         self._sums = np.zeros((3, len(objectives)))  # feedback, its square, squared error of the estimates
-        # Costs that were always 0 so far. A frozen blend learned from its costs before, and may be good enough for 0.
+        # Costs that were always 0 so far. A frozen blend learned from its costs before, and may now avoid all of them.
         self._silent = [k for k, name in enumerate(objectives) if name.startswith("-") and not frozen]
         self._episodes = 0
 
     def add_stage(self, stage: Any, scales: FloatArray) -> None:
-        """Take notice of a stage of the ledger whose feedback is complete; scales (objectives,) are its units."""
+        """Check a completed stage of the ledger; scales (objectives,) are its units."""
         if stage.feedback is None or stage.late:
             return
         self._count += 1
@@ -65,7 +65,7 @@ class RunWarnings:
             self._look()
 
     def end_episode(self) -> None:
-        """Take notice of the end of an episode."""
+        """Check at the end of an episode."""
         self._episodes += 1
         if self._episodes == SILENT_EPISODES:
             for name in (self._objectives[k] for k in self._silent):

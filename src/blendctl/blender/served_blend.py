@@ -1,4 +1,4 @@
-"""A saved blend as a controller that can be served: it decides frozen, because no feedback comes back."""
+"""A saved blend as a controller that can be served: it decides without learning, because it gets no feedback."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Bound a mean by betting against it: valid for any distribution, any sample size and any time to stop.
+"""Bound a mean by betting against it: valid for any distribution, any sample size and any stopping time.
 
 A gambler starts with wealth 1 and bets that the true mean lies on the other side of a number m. Values x never pass a
 known `limit`. A bet of the fraction f multiplies the wealth by 1 + f (m - x) / (limit - m), which is never negative.
-If the claim is wrong, this is at most 1 on average, so the wealth ever reaches 1/a with probability a at most (Ville's
+If the claim is wrong, this is at most 1 on average, so the wealth ever reaches 1/a with probability at most a (Ville's
 inequality). The gambler splits the wealth over several fractions and keeps them: the sum is again a test martingale,
 does not depend on the order of the values, and comes near the best fraction (Waudby-Smith and Ramdas, "Estimating means
 of bounded random variables by betting", 2024).
@@ -18,20 +18,20 @@ from numpy.typing import ArrayLike
 from blendctl.arrays import FloatArray
 from blendctl.errors import InputError
 
-# With rare values far from the mean, as costs are, the whole wealth is nearly the best bet: it has half of it.
+# Costs are mostly rare values far from the mean. Then betting all is nearly best: that fraction gets half the wealth.
 FRACTIONS = 2.0 ** (-0.75 * np.arange(10))
 SHARES = np.array([0.5] + [0.5 / 9] * 9)
 HALVINGS = 40  # of the interval in which a bound is searched
 
 
 def log_factors(values: ArrayLike, *, mean: float, limit: float) -> FloatArray:
-    """Return by what each fraction's bet multiplies the wealth at each value (n,), as logarithms (fractions, n)."""
+    """Return the log factors (fractions, n) by which each fraction's bet changes the wealth at each value (n,)."""
     if not (math.isfinite(mean) and math.isfinite(limit)) or mean == limit:
         raise InputError(f"expected a mean and another limit, both finite, actually: {mean} and {limit}")
     x = np.atleast_1d(np.asarray(values, np.float64))
     check_limit(x, mean=mean, limit=limit)
     factors = 1.0 + np.multiply.outer(FRACTIONS, (mean - x) / (limit - mean))
-    with np.errstate(divide="ignore"):  # a whole wealth can be lost
+    with np.errstate(divide="ignore"):  # all wealth can be lost
         return np.asarray(np.log(np.maximum(factors, 0.0)))
 
 
@@ -57,7 +57,7 @@ def log_wealth(values: ArrayLike, mean: float, *, limit: float) -> float:
 def mean_bound(values: ArrayLike, *, limit: float, error: float) -> float:
     """Return a bound of the true mean, between the mean of values (n,) and `limit`, which no value passes.
 
-    It is wrong with probability `error` at most: an upper bound if the limit is above the values, else a lower one.
+    It is wrong with probability at most `error`: an upper bound if the limit is above the values, else a lower one.
     The evidence grows as m approaches the limit, so the bound is found by halving.
 
     >>> round(mean_bound(np.zeros(100), limit=1.0, error=0.05), 4)

@@ -1,4 +1,4 @@
-"""The certificate: a claim, the bounds of a sample of episodes, and what they speak of, as one JSON file."""
+"""The certificate: a claim, the bounds from a sample of episodes, and a description of the run, as one JSON file."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from blendctl.errors import FileFormatError
 from blendctl.file_reading import read_json_object, reading
 
 FORMAT, VERSION = "blendctl-certificate", 1
-MOST_EPISODES = 100_000  # their bounds are computed again when a certificate is read, which takes a second
+MOST_EPISODES = 100_000  # reading a certificate recomputes its bounds, which takes a second
 NOT_COVERED = (
     "Other environments: other layouts, tasks, sensors or physics than those the episodes were drawn from.",
-    "Drift: a robot, world or controller that changes after the certificate; a blend that goes on learning.",
+    "Drift: a robot, world or controller that changes after the certificate; a blend that continues to learn.",
     "Single episodes and single states: the claim is about means and shares over episodes.",
     "Harm that is not part of the cost.",
     "A choice among certificates: if the episodes are drawn again until one passes, the confidence is lost.",
@@ -29,7 +29,7 @@ NOT_COVERED = (
 
 @dataclass(frozen=True)
 class Certificate:
-    """What was claimed and what the episodes show; `about` describes driver, environment, digests and versions."""
+    """A claim and the evidence of the episodes; `about` describes driver, environment, digests and versions."""
 
     claim: Claim
     bounds: Bounds
@@ -72,7 +72,7 @@ def certify(
 ) -> Certificate:
     """Judge a claim by independent episodes of one driver: returns (episodes,) and costs (episodes,).
 
-    The driver must be the same in every episode: a blend is frozen, and starts every episode alike.
+    The driver must be the same in every episode: a blend is frozen, and starts every episode in the same state.
 
     >>> from blendctl.certificates import Claim
     >>> certificate = certify(np.full(200, 20.0), np.zeros(200), Claim(budget=25.0, cost_ceiling=1000.0))

@@ -22,7 +22,7 @@ class Claim:
     """The mean cost of an episode is at most `budget`; with `share`, also at most that share of episodes cost more.
 
     cost_ceiling: cost that no episode exceeds. return_range: a return below it counts as its low end, one above it as
-    its high end; None: returns have no bound. confidence: probability, at least, that a claim which is wrong does not
+    its high end; None: returns have no bound. confidence: lower bound of the probability that a wrong claim does not
     pass, and that each bound holds.
     """
 
@@ -60,7 +60,7 @@ class Claim:
         return f"The mean cost of an episode is at most {self.budget:g}{share}."
 
     def episodes_needed(self, *, sequential: bool = False) -> int:
-        """Return the number of episodes below which nothing proves the claim, not even episodes without cost."""
+        """Return the least number of episodes that can prove the claim, if none of them costs anything."""
         counts = [episodes_needed(self.budget, best=0.0, limit=self.cost_ceiling, error=self.error)]
         if self.share is not None and sequential:
             counts.append(episodes_needed(self.share, best=0.0, limit=1.0, error=self.error))
@@ -69,7 +69,7 @@ class Claim:
         return max(count for count in counts if count is not None)
 
     def p_value(self, costs: ArrayLike, *, sequential: bool = False) -> float:
-        """Return the probability, at most, of such costs (episodes,) if the claim is wrong.
+        """Return an upper bound of the probability of such costs (episodes,) if the claim is wrong.
 
         The claim is wrong if one of its parts is: the part with the weakest evidence counts.
         """
@@ -84,9 +84,9 @@ class Claim:
         return p
 
     def outcome(self, costs: ArrayLike, *, planned: int) -> Outcome:
-        """Say whether the costs so far (episodes,) prove the claim, or show that `planned` episodes will not.
+        """Return whether the costs so far (episodes,) prove the claim, or show that `planned` episodes will not.
 
-        It may be asked after every episode: evidence by betting is valid whenever one stops.
+        Call it after any episode: evidence by betting is valid at every stopping time.
         """
         x = np.asarray(costs, np.float64)
         if not len(x):
@@ -106,7 +106,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a sample of episodes shows, with bounds of what is true of all episodes."""
+    """Statistics of a sample of episodes, with bounds of the true values."""
 
     episodes: int
     share_over: float  # share of the episodes that cost more than the budget
@@ -124,9 +124,9 @@ def bounds(
 ) -> Bounds:
     """Bound share, mean cost and mean return from independent episodes: returns (episodes,) and costs (episodes,).
 
-    The share has its exact binomial bound (Clopper and Pearson); the means, and the share of a test that could have
-    stopped earlier (`sequential`), have bounds by betting. With several `settings` from which one is chosen by its
-    result, all bounds of all settings hold together.
+    The share has the exact binomial bound (Clopper and Pearson). The means have bounds by betting, and so has the
+    share of a test that could have stopped earlier (`sequential`). With several `settings` from which one is chosen by
+    its result, all bounds of all settings hold together.
     """
     r, x = (np.asarray(values, np.float64) for values in (returns, costs))
     if x.ndim != 1 or r.shape != x.shape or not len(x):
@@ -166,7 +166,7 @@ def boldest_proven(p_values: Sequence[float], *, error: float) -> int | None:
     """Return the last of the settings, ordered from safest to boldest, that passes; None if the first does not.
 
     This is Learn then Test with a fixed sequence: a setting is tested only if all safer ones have passed, each with the
-    whole probability of error. All that passes is right with probability 1 - error (Angelopoulos et al., 2021).
+    whole probability of error. All passed settings are right with probability 1 - error (Angelopoulos et al., 2021).
 
     >>> boldest_proven([0.001, 0.04, 0.3, 0.01], error=0.05)
     1

@@ -12,15 +12,15 @@ from blendctl.certificates.betting import SHARES, log_factors
 from blendctl.certificates.certificate import Certificate, read_certificate
 from blendctl.errors import InputError
 
-FALSE_ALARM = 0.01  # probability of an alarm, ever, while all bounds of the certificate hold
+FALSE_ALARM = 0.01  # largest probability of an alarm in a whole run, while all bounds of the certificate hold
 
 
 class ChangeMartingale:
     """Evidence that the mean of values lies, from some time on, on the other side of `mean` than `limit`.
 
-    A test martingale that only ever bets would lose its wealth in a long good time and notice a change late. So the
-    bets of `betting.py` start again at every value, with the share 1 / (s (s + 1)) of the wealth at the s-th; the sum
-    over all starts is again a test martingale.
+    A single test martingale loses its wealth during a long time without a change, and then detects a change late. So
+    the bets of `betting.py` restart at every value, with the share 1 / (s (s + 1)) of the wealth at the s-th; the
+    sum over all starts is again a test martingale.
     """
 
     def __init__(self, mean: float, limit: float) -> None:
@@ -43,7 +43,7 @@ class CertificateMonitor:
     """Test the bounds of a certificate against episodes as they end, for as long as the robot runs.
 
     For each bound (mean cost, share over the budget, mean return) a test martingale bets that it no longer holds.
-    While all bounds hold, the probability that an alarm is ever raised is `false_alarm` at most.
+    While all bounds hold, the probability that an alarm is ever raised is at most `false_alarm`.
 
     >>> from blendctl.certificates import Claim, certify
     >>> certificate = certify(np.full(200, 20.0), np.zeros(200), Claim(budget=25.0, cost_ceiling=1000.0))
@@ -78,7 +78,7 @@ class CertificateMonitor:
         self._return = self._cost = 0.0  # of the present episode
 
     def observe(self, reward: float | None, cost: float | None) -> None:
-        """Add the feedback of a control step to the present episode; what is missing or not finite counts as 0."""
+        """Add the feedback of a control step to the present episode; missing, NaN and infinite numbers count as 0."""
         self._return += reward if reward is not None and math.isfinite(reward) else 0.0
         self._cost += cost if cost is not None and math.isfinite(cost) else 0.0
 

@@ -13,8 +13,6 @@ from blendctl._version import __version__
 from blendctl.cli.output import echo
 from blendctl.errors import BlendctlError, did_you_mean
 
-__all__ = ["main", "command_line"]
-
 EXIT_ERROR = 1  # the reason is on stderr
 EXIT_INTERRUPTED = 130  # Ctrl-C, as in shells
 
@@ -26,7 +24,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "blend": "Drive a world with a blend of controllers.",
         "explain": "Explain one decision of a run.",
         "export": "Write a saved blend as C99 or ONNX files for a robot.",
-        "certify": "Prove what a blend or a controller holds, on fresh episodes.",
+        "certify": "Prove a cost bound for a blend or controller.",
     },
     "Experiments": {
         "reproduce": "Run the paper's experiment: figure, verdict, data.",
@@ -38,7 +36,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "play": "Film a controller in a world, as GIF or MP4.",
     },
     "Worlds": {
-        "check-env": "Check what can be done with an environment.",
+        "check-env": "Check an environment before using it.",
         "conformance": "Check the worlds against recordings of the reference.",
     },
     "Controllers": {
@@ -52,7 +50,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     },
     "Installation": {
         "doctor": "Check what is installed and whether it works.",
-        "selftest": "Measure the promises of blendctl on this machine.",
+        "selftest": "Measure blendctl's guarantees on this machine.",
         "completion": "Print the completion script for bash, zsh or fish.",
     },
 }

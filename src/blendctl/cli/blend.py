@@ -86,14 +86,14 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html", "c
 @click.option(
     "--counterfactual/--no-counterfactual", default=None,
     help="Simulate every controller from each state, to measure correct choices and true losses of single stages.  "
-    "[on in blendctl's worlds without look-ahead, which looks beyond a stage]",
+    "[on in blendctl's worlds, except with look-ahead, which plans beyond a stage]",
 )  # fmt: skip
 @click.option(
     "--frames", type=click.IntRange(0),
-    help="Pictures per episode for the page of another environment than blendctl's worlds, by its "
-    "render_mode=\"rgb_array\"; 0 for none.  [with --out 200, fewer if drawing is slow]",
+    help="Pictures per episode for the report, in environments other than blendctl's worlds (they need "
+    "render_mode=\"rgb_array\"); 0 for none.  [with --out 200, fewer if drawing is slow]",
 )  # fmt: skip
-@click.option("--guard", is_flag=True, help="Fall back to a controller that the blend is shown to be worse than.")
+@click.option("--guard", is_flag=True, help="Fall back to a controller that is shown to be better than the blend.")
 @click.option("--live", is_flag=True, help="Show the run on a local web page; for blendctl's worlds.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the live page; 0 selects a free one.")
 @shared.open_option("the live page")
@@ -317,7 +317,7 @@ def _plain(value: Any) -> Any:
 
 
 def _lookahead_settings(options: dict[str, Any], *, environment: EnvironmentSpec, seed: int) -> dict[str, Any]:
-    """Return the features and the dial of a look-ahead blend, if one was asked for."""
+    """Return the features and the dial of a look-ahead blend, if one was requested."""
     from blendctl.features import LookAhead, SimulatedLookAhead, Twin
 
     lookahead, dial = options["lookahead"], {name: options[name] for name in ("cost_budget", "prefer")}
@@ -345,7 +345,7 @@ def _table(summary: dict[str, Any], names: list[str], *, judged: bool) -> Table:
         caption += f"; over: share of episodes whose cost exceeds the budget of {budget:g}, with its 95% interval"
     if judged:
         caption += (
-            f"; correct, loss and bound speak of {summary['judged']} after a decision, not of the episode: share of "
+            f"; correct, loss and bound cover {summary['judged']} after a decision, not the episode: share of "
             "choices that no other controller's feedback dominates, true maximal loss, upper bound on its mean"
         )
     table = make_table(

@@ -25,9 +25,9 @@ class DriveSession:
     seed: int
     counterfactual: bool
     live: LiveView | None = None
-    failures: dict[str, str] = field(default_factory=dict)  # controller -> how it failed first, in all drives
-    control_period: float | None = None  # s, known after a drive, if the environment says it
-    frames: int | None = None  # pictures per episode, None: as many as are quickly drawn
+    failures: dict[str, str] = field(default_factory=dict)  # controller -> its first failure, over all drives
+    control_period: float | None = None  # s, known after a drive, if the environment declares it
+    frames: int | None = None  # pictures per episode; None: 200, fewer if drawing is slow
     no_pictures: str | None = None  # why there are none
 
     def open_live_page(self, port: int, *, objectives: list[str]) -> str:
@@ -102,7 +102,7 @@ class DriveSession:
         return stats.summary() | over_budget(costs, budget) | {"returns": stats.returns[:finished], "costs": costs}
 
     def check_pictures(self) -> None:
-        """Raise InputError if a number of pictures is wanted and there are none."""
+        """Raise InputError if pictures were requested and cannot be drawn."""
         if self.frames and self.environment.is_world:
             raise InputError("--frames is for other environments: a page draws the worlds of blendctl itself")
         if self.frames:

@@ -1,4 +1,4 @@
-"""The option `--certificate`: compare a run with the certificate of what drives."""
+"""The option `--certificate`: compare a run with the certificate of its driver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def open_monitor(path: Path | None, *, world: str, controllers: Sequence[str]) -> CertificateMonitor | None:
-    """Return the monitor of a certificate; raise InputError if it is of other controllers, warn of another world."""
+    """Return the monitor of a certificate; raise InputError for other controllers, warn about another world."""
     if path is None:
         return None
     from blendctl.certificates import CertificateMonitor, read_certificate
@@ -27,12 +27,12 @@ def open_monitor(path: Path | None, *, world: str, controllers: Sequence[str]) -
     if certificate.about.get("world") != world:
         echo(f"warning: {path} was made in {certificate.about.get('world')}, this is {world}", err=True)
     if not certificate.passed:
-        echo(f"warning: the claim of {path} was not proven; its bounds are compared all the same", err=True)
+        echo(f"warning: the claim of {path} was not proven; its bounds are compared anyway", err=True)
     return CertificateMonitor(certificate)
 
 
 def status_words(monitor: CertificateMonitor) -> str:
-    """Say whether the episodes agree with the certificate."""
+    """Describe whether the episodes agree with the certificate."""
     if monitor.alarms:
         return "the certificate no longer holds: " + "; ".join(monitor.alarms)
     rate = f"false-alarm rate {monitor.false_alarm:.0%}"

@@ -1,4 +1,4 @@
-"""`blendctl certify`: prove what a blend or a controller holds, on fresh episodes."""
+"""`blendctl certify`: prove a cost bound for a blend or controller, on fresh episodes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _parse_range(ctx: click.Context, param: click.Parameter, value: str | None) 
     epilog="Example: blendctl certify out/blend --budget 25 --episodes 1000",
 )
 @click.argument("driver", metavar="DIRECTORY|CONTROLLER", shell_complete=completers.controllers)
-@click.option("--budget", type=float, required=True, help="Largest mean cost of an episode that is claimed.")
+@click.option("--budget", type=float, required=True, help="Claimed upper bound of the mean cost of an episode.")
 @click.option(
     "--share", type=float, help="Also claim that at most this share of the episodes costs more than the budget."
 )
@@ -95,7 +95,7 @@ def certify(
     json_file: Path | None,
     **options: Any,
 ) -> None:
-    """Prove what a blend or a controller holds: run fresh episodes and write a certificate.
+    """Prove a cost bound for a blend or controller: run fresh episodes and write a certificate.
 
     The claim is that the mean cost of an episode is at most the budget. DIRECTORY is what `blendctl blend --out` wrote;
     its blend drives frozen. CONTROLLER is a zoo name, a file, an address, or Python code. The exit code is 0 if the
@@ -176,7 +176,7 @@ def _plan(
     seed: int,
     deterministic: bool,
 ) -> Certification:
-    """Find out what is certified: a blend in its directory, or a controller alone."""
+    """Plan the certification of a blend in its directory, or of a single controller."""
     from blendctl.blender.blend_dir import BLEND_FILES, read_blend_dir
     from blendctl.cli.controller_argument import open_named_controller
     from blendctl.controllers.resolve import display_name
@@ -198,7 +198,7 @@ def _plan(
             known = {"episode_steps": blend.steps} | blend.environment
             choices = known | {name: value for name, value in choices.items() if value}
         place = _open_world(world or blend.world, choices)
-        blend.open_controllers(controllers or None)  # raises if they cannot be opened, or are others
+        blend.open_controllers(controllers or None)  # raises if they cannot be opened, or are not those of the blend
         return Certification(
             controllers=controllers or blend.specs,
             names=blend.names,
@@ -218,7 +218,7 @@ def _plan(
 
 
 def _open_world(name: str, choices: dict[str, Any]) -> dict[str, Any]:
-    """Return the world or the other environment that a name means; Python code runs only if the user typed it."""
+    """Return the world or other environment of a name; Python code runs only if the user typed it."""
     from blendctl.envs.environment import EnvironmentSpec
 
     spec = EnvironmentSpec(name, **choices)
@@ -237,7 +237,7 @@ def _cost_ceiling(plan: Certification, declared: float | None) -> float:
 
 
 def _check_episodes(plan: Certification, claim: Claim, *, sequential: bool) -> None:
-    """Say before the run if the episodes cannot prove the claim; raise InputError if the run would stop at once."""
+    """Warn before the run if the episodes cannot prove the claim; raise InputError if the run would stop at once."""
     from blendctl.certificates.certificate import MOST_EPISODES
 
     if plan.episodes > MOST_EPISODES:
@@ -287,7 +287,7 @@ def _about(plan: Certification) -> dict[str, Any]:
 
 
 def _open_store(target: Path, about: dict[str, Any]) -> Store:
-    """Open the finished episodes of this very driver in the target directory, or start with none."""
+    """Open the finished episodes of this driver in the target directory, or start with none."""
     from blendctl.experiments.store import Store
 
     identity = {name: about[name] for name in ("controllers", "arguments", "world", "steps", "digests")}

@@ -1,4 +1,4 @@
-"""`blendctl check-env`: say what can be done with an environment."""
+"""`blendctl check-env`: check an environment before using it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _rows(found: EnvironmentCheck) -> list[tuple[str, Text, str]]:
     limit = "no limit known" if found.episode_steps is None else f"{found.episode_steps} steps"
     copies = f"for {found.copy_microseconds:.0f} µs each" if found.copy_exact else "no simulated look-ahead"
     if found.copy_parts_at is not None:
-        copies += f"; a copy parts in step {found.copy_parts_at}"
+        copies += f"; a copy differs from step {found.copy_parts_at} on"
     steps = "" if found.step_microseconds is None else f"a step takes {found.step_microseconds:.0f} µs"
     size = "" if found.render_size is None else f"{found.render_size[1]} x {found.render_size[0]} pixels"
     return [

@@ -1,4 +1,4 @@
-"""Find out which packages are installed and whether they work."""
+"""Check which packages are installed and whether they work."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _run_check(check: SmokeCheck) -> Diagnosis:
 
 
 def find_commit() -> str | None:
-    """Return the commit of the source: the one that was noted at the build, or that of the git checkout."""
+    """Return the commit of the source: the one recorded at the build, or that of the git checkout."""
     package = Path(__file__).parents[1]
     noted = package / "_commit.txt"
     if noted.is_file():

@@ -14,7 +14,7 @@ from blendctl.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-EITHER = ("--episode-steps", "--steps")  # of commands in which `--steps` means nothing else
+EITHER = ("--episode-steps", "--steps")  # for commands in which `--steps` has no other meaning
 
 
 def environment_options(

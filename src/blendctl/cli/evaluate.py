@@ -21,7 +21,7 @@ from blendctl.controllers.classical import CLASSICAL
 from blendctl.envs.environment import EnvironmentSpec
 from blendctl.errors import BlendctlError, InputError, StateError
 from blendctl.evaluation import Evaluation
-from blendctl.evaluation import evaluate as run_episodes
+from blendctl.evaluation import evaluate as evaluate_controller
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -72,7 +72,7 @@ def _evaluate_one(name: str, environment: EnvironmentSpec | None, **options: Any
     if not world:
         raise InputError(no_world)
     try:
-        return run_episodes(controller, world, **options)
+        return evaluate_controller(controller, world, **options)
     except (BlendctlError, OSError):
         raise
     except Exception as error:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Directory of the blend.")
 @shared.seed_option()
 @shared.number_option("--steps", "Control steps of data; other stages get about twice as many.")
-@click.option("--minutes", type=click.FloatRange(0, min_open=True), help="Time in all, about.  [10]")
+@click.option("--minutes", type=click.FloatRange(0, min_open=True), help="Approximate total time.  [10]")
 @shared.number_option("--hold", "Control steps per decision.  [chosen on validation episodes]")
 @click.option("--episodes", type=click.IntRange(2), help="Test episodes.  [60; fewer with few --steps]")
 @click.option("--replace", is_flag=True, help="Replace an earlier fit in --out.")
@@ -50,13 +50,13 @@ def fit(
     json_file: Path | None,
     **options: Any,
 ) -> None:
-    """Fit a blend of controllers in ENV, judge it on unseen episodes, and say whether to use it.
+    """Fit a blend of controllers in ENV, judge it on unseen episodes, and recommend whether to use it.
 
     ENV is a world, an id of Gymnasium, MODULE:ID or FILE.py:FUNCTION. Look-ahead contexts are learned from data of the
-    environment, or simulated where it can be copied. Context, hold, dwell, rule and dial are chosen on validation
-    episodes. The verdict compares the blend with every controller, chance, a swept threshold on each entry of the
-    observation, and shared control. Writes blend.safetensors, card.json and report.html. The same command continues an
-    interrupted fit.
+    environment, or simulated if it can be copied. Context, hold, dwell, rule and dial are chosen on validation
+    episodes. The verdict compares the blend with every controller, random switching, a swept threshold on each entry of
+    the observation, and shared control. Writes blend.safetensors, card.json and report.html. The same command continues
+    an interrupted fit.
     """
     from blendctl.fitting import fit as fit_blend
 

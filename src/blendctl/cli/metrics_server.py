@@ -16,9 +16,9 @@ CONTENT = "text/plain; version=0.0.4; charset=utf-8"
 
 @contextmanager
 def metrics_server(text: Callable[[], str], port: int) -> Iterator[str]:
-    """Serve what a function returns at /metrics of a loopback port, 0 selects one; yield the address."""
+    """Serve the text of a function at /metrics of a loopback port (0 selects one); yield the address."""
 
-    class Handler(LoopbackHandler):
+    class MetricsHandler(LoopbackHandler):
         def answer(self) -> None:
             if self.path.split("?")[0] != "/metrics":
                 self.send_body(CONTENT, b"metrics are at /metrics\n", status=HTTPStatus.NOT_FOUND)
@@ -30,7 +30,7 @@ def metrics_server(text: Callable[[], str], port: int) -> Iterator[str]:
             self.send_body(CONTENT, body, status=status)
 
     try:
-        server = LoopbackServer(port, Handler)
+        server = LoopbackServer(port, MetricsHandler)
     except OSError as error:
         raise InputError(f"metrics cannot be served on port {port}: {error}; try another, or 0") from None
     with server:

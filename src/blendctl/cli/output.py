@@ -1,6 +1,6 @@
 """Output of the commands: tables on stdout, JSON where `--json` asks for it, progress on stderr.
 
-Whatever comes from a file or a peer is printed as plain text: no markup, and no control characters.
+Text from files and peers is printed as plain text: no markup, and no control characters.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def make_console(*, stderr: bool = True) -> Console:
             self, renderable: console.RenderableType, options: console.ConsoleOptions | None = None
         ) -> Iterable[segment.Segment]:
             for part in super().render(renderable, options):
-                # They are dropped, because the width of a column counts them as nothing.
+                # They are dropped, because they have no width in a column.
                 yield part if part.control else segment.Segment(printable(part.text, ""), part.style)
 
     return PlainConsole(stderr=stderr, highlight=False, markup=False)

@@ -30,7 +30,7 @@ from blendctl.rollout import Rng, StepInput, Switch, check_fits, rollout
 RENDER_MODES = {"topdown": "topdown", "camera": "rgb_array"}  # --view -> render mode
 RANDOM_HOLD = 15  # steps per random action; a new one at every step would average out
 TRAIL = 150  # positions
-FPS = 30  # control steps per second of an environment that does not say it
+FPS = 30  # control steps per second, if the environment does not declare them
 Worlds = VectorWorld | LockStepEnvs  # of one world
 
 

@@ -1,4 +1,4 @@
-"""`blendctl selftest`: measure the promises of blendctl on this machine."""
+"""`blendctl selftest`: measure blendctl's guarantees on this machine."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from blendctl.cli.shared_options import json_option
 @click.command(epilog="Example: blendctl selftest --json out/selftest.json")
 @json_option("all figures")
 def selftest(json_file: Path | None) -> None:
-    """Measure what blendctl promises, on this machine: each figure with its limit. It takes at most two minutes.
+    """Measure blendctl's guarantees on this machine: each figure with its limit. It takes at most two minutes.
 
-    Accuracy and bounds of the learner, an action whatever fails, damaged files, runs that are killed. `make verify`
-    measures the same, and more, for an hour. The exit code is 1 if a figure exceeds its limit.
+    Accuracy and bounds of the learner, an action despite all failures, damaged files, killed runs. `make verify`
+    measures the same and more, for up to an hour. The exit code is 1 if a figure exceeds its limit.
     """
     from importlib.util import find_spec
 

@@ -42,7 +42,7 @@ def controllers_option(help_text: str, *, metavar: str = "PERFORMANT SAFE") -> D
 
 
 def number_option(flag: str | tuple[str, ...], help_text: str, *, default: int | None = None) -> Decorator:
-    """Add an option that takes an integer of at least 1; of several names the first one counts."""
+    """Add an option that takes an integer of at least 1; with several flags, the first one names the argument."""
     names = (flag,) if isinstance(flag, str) else (*flag, flag[0].strip("-").replace("-", "_"))
     return click.option(*names, type=click.IntRange(1), default=default, help=help_text)
 

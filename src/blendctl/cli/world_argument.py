@@ -1,4 +1,4 @@
-"""The worlds that commands take: a known name, or a task of the user's as FILE.py:TASK or MODULE:TASK."""
+"""The worlds that commands take: a known name, or a user's task as FILE.py:TASK or MODULE:TASK."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _open(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    """Check each world, import the user's own, and return the names that `find_task` then knows."""
+    """Check each world, import the user's own, and return their names for `find_task`."""
     from blendctl.envs.catalog import open_task
 
     if not value or ctx.resilient_parsing:

@@ -22,7 +22,7 @@ from blendctl.errors import InputError
     "--add", "run", type=click.Path(path_type=Path),
     help="Add the controller or the look-ahead networks of a finished run to the zoo of this installation.",
 )  # fmt: skip
-@click.option("--replace", is_flag=True, help="Allow --add to overwrite what has the same name.")
+@click.option("--replace", is_flag=True, help="Allow --add to overwrite an entry of the same name.")
 def zoo(json_file: Path | None, show: str | None, run: Path | None, replace: bool) -> None:
     """List the trained controllers and look-ahead networks that ship with blendctl, with their return and cost."""
     if run is not None and show is not None:

@@ -85,7 +85,7 @@ def card_markdown(card: dict[str, Any]) -> str:
 
 
 def _difference_lines(context: dict[str, Any]) -> list[str]:
-    """Return what a card says of the differences between the controllers of a set, trained together."""
+    """Return the lines about the differences between the controllers of a set that was trained together."""
     if "r2_difference" not in context:
         return []
     r2 = [f"{what} {optional_number(context['r2_difference'][what])}" for what in ("reward", "cost")]
@@ -99,7 +99,7 @@ def _difference_lines(context: dict[str, Any]) -> list[str]:
 
 
 def optional_number(value: float | None) -> str:
-    """Return a number with three digits, or that it is unknown."""
+    """Return a number with three digits, or "unknown"."""
     return "unknown" if value is None else f"{value:.3f}"
 
 

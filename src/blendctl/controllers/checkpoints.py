@@ -83,7 +83,7 @@ class GaussianPolicy:
 def read_omnisafe(path: str | Path, *, activation: str | None = None) -> GaussianPolicy:
     """Read an OmniSafe checkpoint (`torch_save/epoch-N.pt`): its Gaussian actor and its normaliser.
 
-    The activation is that of the run's config.json if OmniSafe's file is at its place, otherwise tanh.
+    The activation is read from the run's config.json if OmniSafe's directory has one, otherwise it is tanh.
     """
     path = Path(path)
     checkpoint = read_torch_zip(path)
@@ -153,7 +153,7 @@ def _sb3_activation(settings: Any) -> str:
 
 
 def _layers(weights: Mapping[Any, Any], prefix: str) -> Layers:
-    """Return the dense layers under "prefix.0", "prefix.2" and so on, in their order."""
+    """Return the dense layers under "prefix.0", "prefix.2" and so on, in order."""
     matches = (re.fullmatch(re.escape(prefix) + r"\.(\d{1,6})\.weight", str(key)) for key in weights)
     return tuple(_layer(weights, f"{prefix}.{i}") for i in sorted(int(match.group(1)) for match in matches if match))
 

@@ -82,7 +82,7 @@ class ObservationLayout:
     def steer(self, rows: FloatArray, speed: FloatArray, turn: FloatArray, *, gently: bool = False) -> FloatArray:
         """Return actions (n, 2) that steer to a forward speed (m/s) and a yaw rate (rad/s).
 
-        The motors of a robot on wheels saturate early, so that it only comes to rest with the low gains of `gently`.
+        The motors of a robot on wheels saturate early: it comes to rest only with the low gains of `gently`.
         """
         speed_gain, turn_gain = self.robot.steering.gains(gentle=gently)
         push = speed_gain * (speed - self.speed(rows))

@@ -27,8 +27,8 @@ class ContextNetwork:
     """Predict reward and cost after an action, for the next step and for longer horizons.
 
     Outputs are pairs (reward, cost), one pair per horizon: discounted sums over that many steps if the controller
-    continues to drive after the action. Horizon 1 is the next step. `limits` keep a prediction in the range of what it
-    predicts: where a cost of 0 or 1 is certain for two actions, their predictions are equal, and the reward decides.
+    continues to drive after the action. Horizon 1 is the next step. `limits` keep a prediction in the range of its
+    target: if a cost of 0 or 1 is certain for two actions, their predictions are equal, and the reward decides.
     """
 
     network: Dense  # inputs: encoding.size + action_size * len(action_gains)
@@ -171,7 +171,7 @@ class NetworkController:
 
     @property
     def horizons(self) -> tuple[int, ...]:
-        """Horizons that `predict` knows, in steps."""
+        """Horizons of `predict`, in steps."""
         return tuple(horizon for context in self._contexts for horizon in context.horizons)
 
     @property
@@ -180,7 +180,7 @@ class NetworkController:
 
     @functools.cached_property
     def digest(self) -> str:
-        """SHA-256 of what decides its actions: encoding, actor and noise. Name, card and critics do not count."""
+        """SHA-256 of the parts that determine its actions: encoding, actor and noise; not of name, card and critics."""
         digest = hashlib.sha256(json.dumps(self.encoding.to_dict(), sort_keys=True).encode())
         for array in (*self.actor.weights, *self.actor.biases, self.log_std):
             digest.update(str(array.shape).encode())

@@ -15,7 +15,7 @@ from blendctl.errors import InputError
 from blendctl.user_errors import printable
 
 MOST_ENTRIES = 1 << 16  # of an action
-MOST_UNANSWERED = 16  # requests without an answer after which a connection is given up
+MOST_UNANSWERED = 16  # requests without an answer after which a connection is closed
 
 
 class RemoteController:
@@ -37,7 +37,7 @@ class RemoteController:
         self._unanswered: dict[int, int] = {}  # requests of this connection -> rows of their answers
         self._lock = threading.Lock()
         self._foreseen: tuple[bytes, bytes, NDArray[Any], NDArray[Any]] | None = None  # observation, action, prediction
-        self._predicted = False  # somebody wants predictions: ask for them with every action
+        self._predicted = False  # predictions were requested: ask for them with every action
         self.until = math.inf  # time.monotonic() by which every call must end
         self.name = ""
         self.action_size: int | None = None
@@ -69,7 +69,7 @@ class RemoteController:
         self._unanswered.clear()
         self.name = printable(str(welcome.get("name", "remote")))
         if welcome.get("predicts"):
-            self.predict = self._predict  # only then it is a Predictor
+            self.predict = self._predict  # makes it a Predictor
         self._channel = channel
         return channel
 
@@ -85,7 +85,7 @@ class RemoteController:
         return action
 
     def _predict(self, observation: ArrayLike, action: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the expected reward and cost of an action; those of the last action came with it."""
+        """Return the expected reward and cost of an action; those of the last action were received with it."""
         self._predicted = True
         if self._foreseen is not None and self._foreseen[:2] == (_bytes(observation), _bytes(action)):
             return self._foreseen[2:]
@@ -109,13 +109,13 @@ class RemoteController:
             self.close()  # the next call connects again
             raise WireError(f"lost the connection to {self.address}: {error}") from None
         if "error" in answer:
-            reason = answer["error"] if isinstance(answer["error"], str) else "it does not say why"
+            reason = answer["error"] if isinstance(answer["error"], str) else "no reason"
             raise WireError(f"{self.name} at {self.address} failed: {printable(reason[:500])}")
         return answer
 
     def _ask(self, message: dict[str, Any], until: float) -> dict[str, Any]:
         if len(self._unanswered) >= MOST_UNANSWERED:
-            self.close()  # it does not answer: what it still sends is not worth reading
+            self.close()  # unresponsive: discard pending data
         channel = self._channel or self._connect(until)
         self._id += 1
         self._unanswered[self._id] = math.prod(message["observation"]["shape"][:-1])
@@ -123,13 +123,13 @@ class RemoteController:
             channel.limit = frame_limit(self.action_size or MOST_ENTRIES, rows=max(self._unanswered.values()))
             channel.send(message | {"id": self._id}, until=until)
         except TimeoutError:
-            self.close()  # a part of the request may be sent: use a new connection
+            self.close()  # part of the request may have been sent: use a new connection
             raise
         while True:
             answer = channel.receive(until=until)
             number = answer.get("id")
             if not isinstance(number, int) or number not in self._unanswered:
-                raise WireError("it sent an answer that nobody asked for")
+                raise WireError("it sent an unrequested answer")
             del self._unanswered[number]
             if number == self._id:
                 return answer  # others are late answers to earlier requests

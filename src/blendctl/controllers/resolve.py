@@ -25,7 +25,7 @@ def open_controller(spec: str, *, world: str | None = None, trust_code: bool = F
     spec: a zoo name ("PointGoal1/ppo"), a run directory, a file (.safetensors, .onnx, .pt of OmniSafe or TorchScript,
     .zip of stable-baselines3), an address ("tcp://host:port", "unix:/path"; its token is read from the environment
     variable BLENDCTL_TOKEN), a classical controller ("pure-pursuit"), or Python ("module:object", "file.py:object").
-    trust_code: run a TorchScript file, which is a program; so does the environment variable BLENDCTL_TRUST_CODE=1.
+    trust_code: run a TorchScript file, which is a program; the variable BLENDCTL_TRUST_CODE=1 allows it too.
     """
     if spec.startswith(("tcp://", "unix:")):
         return RemoteController(spec, token=os.environ.get(TOKEN_VARIABLE, ""))

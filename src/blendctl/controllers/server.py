@@ -19,7 +19,7 @@ from blendctl.recent_times import RecentTimes
 from blendctl.user_errors import describe_error, raised_by_signal
 
 HELLO_WITHIN = 5.0  # s: a client that has not sent its hello by then is disconnected
-IDLE_AFTER = 10.0  # s: a client that has asked nothing for so long may lose its place to another
+IDLE_AFTER = 10.0  # s: a client without requests for this long is idle, and may be disconnected
 
 
 class _Client:
@@ -27,8 +27,8 @@ class _Client:
 
     def __init__(self, connection: socket.socket, host: str) -> None:
         self.connection, self.host = connection, host
-        self.welcome = False  # it has said hello
-        self.active = time.monotonic()  # when it last asked
+        self.welcome = False  # it has sent its hello
+        self.active = time.monotonic()  # time of its last request
 
 
 class ControllerServer:
@@ -36,7 +36,7 @@ class ControllerServer:
 
     An address that other machines can reach needs a token. There is no encryption: outside of a trusted network, use
     a tunnel (ssh, WireGuard). Calls to the controller are serialised. At most `connections` clients are served, half of
-    them from one host. Where there is no place, a client that has not said hello, or is idle, makes room.
+    them from one host. When full, disconnect the oldest unauthenticated or idle client.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class ControllerServer:
                 self.controller.predict(observation, action)  # type: ignore[attr-defined]  # it is a Predictor
             if isinstance(self.controller, Stateful):
                 self.controller.reset()
-        except BaseException as error:  # it may not like zeros; requests get their own errors
+        except BaseException as error:  # it may reject zeros; requests get their own errors
             if raised_by_signal(error):
                 raise
 
@@ -104,7 +104,7 @@ class ControllerServer:
                 connection.close()
 
     def _admit(self, client: _Client) -> bool:
-        """Find a place for a client; one that is idle or has not said hello may lose its place."""
+        """Accept a client, if necessary in place of an idle or unauthenticated one; return False if that fails."""
         with self._admission:
             same = [other for other in self._clients if other.host == client.host]
             per_host = self._connections if self.address.path else max(self._connections // 2, 1)
@@ -154,7 +154,7 @@ class ControllerServer:
     def _answer(self, message: dict[str, Any]) -> dict[str, Any]:
         try:
             answer = self._call(message)
-        except BaseException as error:  # the thread must survive whatever the controller raises
+        except BaseException as error:  # the thread must survive all errors of the controller
             answer = {"error": describe_error(error)}
         return {"id": message.get("id")} | answer
 
@@ -182,7 +182,7 @@ class ControllerServer:
         raise WireError(f"unknown op {message.get('op')!r}; allowed: act, predict")
 
     def _act(self, observation: Any, rng: np.random.Generator | None) -> Any:
-        """Ask the controller, and count it."""
+        """Ask the controller, and count the request."""
         self.requests += 1
         begun = time.perf_counter()
         try:
@@ -219,7 +219,7 @@ class ControllerServer:
 
 
 def _who_leaves(clients: list[_Client]) -> _Client | None:
-    """Return the oldest client that has not said hello, else the one that is idle the longest, if any is."""
+    """Return the oldest unauthenticated client, else the one that is idle the longest, None if there is neither."""
     strangers = [client for client in clients if not client.welcome]
     if strangers:
         return strangers[0]
@@ -228,6 +228,6 @@ def _who_leaves(clients: list[_Client]) -> _Client | None:
 
 
 def _disconnect(connection: socket.socket) -> None:
-    """End a connection; the thread that reads from it notices."""
+    """End a connection, which also ends the thread that reads from it."""
     with contextlib.suppress(OSError):  # not connected, or gone already
         connection.shutdown(socket.SHUT_RDWR)

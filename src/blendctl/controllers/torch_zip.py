@@ -61,14 +61,14 @@ def read_torch_zip(source: str | Path | Any) -> Tensors:
             root = programs[0].removesuffix("data.pkl")
             if f"{root}byteorder" in archive.namelist() and archive.read(f"{root}byteorder").strip() != b"little":
                 raise FileFormatError(f"{label} was written on a big-endian machine")
-            reader = _Reader(archive, root, room=min(unpacked_limit(size), LARGEST))
-            content = reader.run(archive.read(programs[0]))
+            interpreter = _PickleInterpreter(archive, root, room=min(unpacked_limit(size), LARGEST))
+            content = interpreter.run(archive.read(programs[0]))
         if not isinstance(content, dict):
             raise FileFormatError(f"{label} holds a {type(content).__name__}, not a dictionary of tensors")
         return content
 
 
-class _Reader:
+class _PickleInterpreter:
     def __init__(self, archive: zipfile.ZipFile, root: str, *, room: int) -> None:
         self.archive, self.root = archive, root
         self.stack: list[Any] = []
@@ -145,7 +145,7 @@ class _Reader:
         return self.stack[-1]
 
     def _fill(self, items: list[tuple[Any, Any]]) -> None:
-        # Other keys are not needed, and hashing a nested tuple may take for ever.
+        # Other keys are not needed, and hashing a nested tuple may take forever.
         if not all(isinstance(key, str | int) for key, _ in items):
             raise ValueError("a dictionary has keys that are neither text nor numbers")
         self._top(dict).update(items)
@@ -199,5 +199,5 @@ class _Reader:
 
 
 def _shown(value: Any) -> str:
-    """Return a short text; the repr of a nested value may take for ever."""
+    """Return a short text; the repr of a nested value may take forever."""
     return f"{value.module}.{value.name}" if isinstance(value, _Name) else f"a {type(value).__name__}"

@@ -1,14 +1,14 @@
 """The protocol between a remote controller and its clients: frames, arrays, addresses.
 
 A connection is TCP or a Unix socket. Both sides send frames: four bytes of length (big-endian), then a
-msgpack map of that length: at most 4 KiB until both have said hello, then as much as the announced sizes need
+msgpack map of that length: at most 4 KiB until both have sent hello, then as much as the announced sizes need
 (`frame_limit`). A map has at most 16 entries, a list 32, and a frame 64 maps and lists. An array is
 {"type": "<f8", "shape": [60], "data": bytes}. The client sends first:
 
     -> {"op": "hello", "protocol": 1, "token": "..."}
     <- {"protocol": 1, "name": "ppo", "observation_size": 60 or nil, "action_size": 2 or nil, "predicts": true}
 
-A wrong token or protocol is answered with {"error": "..."}, and the connection is closed. Then follow requests:
+A wrong token or protocol is answered with {"error": "..."}, and the connection is closed. Requests follow:
 
     -> {"op": "act", "id": 7, "observation": array, "seed": 123 or nil, "predict": true or absent}
     <- {"id": 7, "action": array}, and "reward" and "cost" of the action if asked for
@@ -16,8 +16,8 @@ A wrong token or protocol is answered with {"error": "..."}, and the connection 
     <- {"id": 8, "reward": array, "cost": array}
 
 or {"id": 7, "error": "..."}. With a seed the action is a sample from the policy, with nil it is the mean. Answers have
-the order of their requests; the client recognises a late one by its id and drops it. An answer that was not asked
-for ends the connection.
+the order of their requests; the client recognises a late one by its id and drops it. An unrequested answer ends the
+connection.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Address(NamedTuple):
         try:
             return bool(self.path) or self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
         except ValueError:
-            return False  # a name, wherever it leads
+            return False  # a host name may resolve to any address
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -120,7 +120,7 @@ class Address(NamedTuple):
             return listener
 
     def _remove_stale_socket(self) -> None:
-        """Remove the socket of a server that was killed: nobody answers there."""
+        """Remove the socket of a server that was killed: nothing listens there."""
         path = Path(self.path)
         if path.is_socket():
             with socket.socket(socket.AF_UNIX) as probe:
@@ -132,7 +132,7 @@ class Address(NamedTuple):
 
 
 def frame_limit(*sizes: int | None, rows: int = MOST_ROWS) -> int:
-    """Return the largest frame that arrays with so many rows of these sizes need; None is a size that is not known."""
+    """Return the largest frame for arrays of `rows` rows of these sizes; None is an unknown size."""
     known = [size for size in sizes if size is not None]
     if len(known) < len(sizes):
         return LARGEST_FRAME
@@ -189,7 +189,7 @@ class Channel:
 
 
 def unpack_frame(body: bytes) -> dict[str, Any]:
-    """Return the map of a frame; the work is limited by the number of its parts, whatever its length."""
+    """Return the map of a frame; the work is limited by the number of its parts, not by its length."""
     import msgpack
 
     left = MOST_CONTAINERS

@@ -78,7 +78,7 @@ class WorldBatch:
         self.cost_names = task.cost_names
 
     def seed(self, row: int, seed: int) -> None:
-        """Start a world's random generator; the next reset draws from it."""
+        """Seed a world's random generator; the next reset draws from it."""
         seed_generator(self.worlds.key[row], self.worlds.pos[row], check_seed(seed))
 
     def reset(self, mask: BoolArray) -> None:
@@ -94,7 +94,7 @@ class WorldBatch:
         substeps: int = SUBSTEPS,
         worlds: world_state.WorldState | None = None,
     ) -> Outcome:
-        """Advance by checked actions (n, act); other `worlds` of the same size may stand in for the batch's own."""
+        """Advance by checked actions (n, act); other `worlds` of the same size may replace the batch's own."""
         out = self.blank_outcome()
         counter = np.zeros(1, dtype=np.int64)
         run, stepped = partial(run_steps, self.compiled_task), self.worlds if worlds is None else worlds
@@ -104,7 +104,7 @@ class WorldBatch:
     def judge(
         self, alternatives: ArrayLike | Sequence[Policy], *, horizon: int | None, gamma: float, solo: bool = False
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Check and judge actions by one step, or policies over a horizon; see `peek`, `roll`, `check_actions`."""
+        """Check and evaluate actions by one step, or policies over a horizon; see `peek`, `roll`, `check_actions`."""
         self.expect_reset()
         if horizon is None:
             actions = self.check_actions(alternatives, alternatives=True, solo=solo)  # type: ignore[arg-type]  # refuses policies
@@ -125,7 +125,7 @@ class WorldBatch:
     def roll(
         self, policies: Sequence[Policy], *, horizon: int, gamma: float
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Roll each policy out from the frozen worlds: discounted sums, as `peek`, until an episode's end."""
+        """Roll out each policy from the frozen worlds: discounted sums, as `peek`, until an episode's end."""
         check_count(horizon, "horizon")
         if not 0.0 <= gamma <= 1.0:
             raise InputError(f"expected 0 <= gamma <= 1, actually: {gamma}")
@@ -150,7 +150,7 @@ class WorldBatch:
     def check_actions(self, actions: ArrayLike, *, alternatives: bool = False, solo: bool = False) -> FloatArray:
         """Return actions (n, act), or alternatives (k, n, act), as float64; they are clipped later.
 
-        The only world of a batch comes without its axis (`solo`): (act,), or (k, act) or also (k, 1, act).
+        With `solo`, a batch of one world takes actions without its axis: (act,), or (k, act) or also (k, 1, act).
         """
         wanted = (self.act_size,) if solo else (self.num_envs, self.act_size)
         if isinstance(actions, Sequence) and any(map(callable, actions)):
@@ -163,7 +163,7 @@ class WorldBatch:
             wanted = (1, self.act_size)
         if array.ndim != len(wanted) + alternatives or array.shape[alternatives:] != wanted:
             raise InputError(f"expected {_of_shape(wanted, alternatives)}, actually: {array.shape}")
-        if not array.flags.carray:  # read-only or strided: the loops would be compiled anew for it
+        if not array.flags.carray:  # read-only or strided: the loops would be compiled again for it
             array = array.copy()
         if not np.isfinite(array).all():
             bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
@@ -171,24 +171,24 @@ class WorldBatch:
         return array.reshape(*array.shape[:alternatives], self.num_envs, self.act_size)
 
     def expect_reset(self) -> None:
-        """Refuse to go on with worlds that were never reset."""
+        """Raise StateError if a world was never reset."""
         if self.worlds.phase.max() == world_state.UNBORN:
             raise StateError("there is no episode yet; call reset(seed=...) first")
 
     def expect_live(self) -> None:
-        """Refuse to step worlds that were never reset or whose episode is over."""
+        """Raise StateError if a world was never reset or its episode is over."""
         if self.worlds.phase.max() != world_state.RUNNING:
             self.expect_reset()
             ended = int(np.argmax(self.worlds.phase == world_state.ENDED))
             raise StateError(f"the episode of world {ended} is over; call reset() before the next step")
 
     def snapshot(self, row: int) -> bytes:
-        """Write a world completely as bytes."""
+        """Return the complete state of a world as bytes."""
         self.expect_reset()
         return world_state.pack_world(self.worlds, row, self.mark)
 
     def restore(self, snapshots: Sequence[bytes]) -> None:
-        """Put worlds back from their bytes, one for each row; all are checked before any is changed."""
+        """Restore worlds from bytes, one snapshot per row; check all before changing any."""
         if not isinstance(snapshots, list | tuple):
             kind = type(snapshots).__name__
             raise InputError(f"expected a list of {self.num_envs} snapshots, actually: {kind}")

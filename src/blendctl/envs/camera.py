@@ -1,4 +1,4 @@
-"""Draw a world as MuJoCo's camera sees it; needs OpenGL, but no screen."""
+"""Draw a world with MuJoCo's camera; needs OpenGL, but no screen."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ class Camera:
         self._rect = mujoco.MjrRect(0, 0, width, height)
         self._pixels = np.empty((height, width, 3), np.uint8)
         self._context: Any = open_context(width, height)
-        atexit.register(self.close)  # contexts must go before their library does
+        atexit.register(self.close)  # contexts must be freed before their library
         self._context.make_current()
         self._drawer: Any = mujoco.MjrContext(self._model, mujoco.mjtFontScale.mjFONTSCALE_100)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._drawer)
 
     def draw(self, plan: CompiledTask, worlds: WorldState, *, row: int, scene: Scene) -> Picture:
-        """Draw one world, whose scene this is, as (height, width, 3) bytes of red, green, blue."""
+        """Draw one world with its scene, as (height, width, 3) bytes of red, green, blue."""
         self._context.make_current()
         load_world(plan, self._slot, worlds, row)
         mujoco.mj_kinematics(self._model, self._data)
         mujoco.mj_comPos(self._model, self._data)
         mujoco.mj_camlight(self._model, self._data)
         self._aim(scene)
-        # the floor without end is laid out around the camera, so the camera must be known first
+        # the infinite floor is drawn around the camera, so the camera must be set first
         mujoco.mjv_updateCamera(self._model, self._data, self._camera, self._scene)
         mujoco.mjv_updateScene(
             self._model, self._data, self._option, None, self._camera, int(mujoco.mjtCatBit.mjCAT_ALL), self._scene
@@ -64,10 +64,10 @@ class Camera:
                 self._add_geom(body)
         mujoco.mjr_render(self._rect, self._scene, self._drawer)
         mujoco.mjr_readPixels(self._pixels, None, self._rect, self._drawer)
-        return np.ascontiguousarray(self._pixels[::-1])  # OpenGL's rows go up
+        return np.ascontiguousarray(self._pixels[::-1])  # OpenGL's rows go from bottom to top
 
     def close(self) -> None:
-        """Free what OpenGL holds; closing twice is allowed."""
+        """Free OpenGL resources; closing twice is allowed."""
         atexit.unregister(self.close)
         if self._context is not None:
             self._context.make_current()
@@ -106,7 +106,7 @@ def _rgba(color: Color, alpha: float = 1.0) -> tuple[float, float, float, float]
 
 
 def _drawn_model(task: Task, width: int, height: int, colors: dict[str, Color]) -> mujoco.MjModel:
-    """Compile the task's model once more with colours, a floor pattern and light; its joints are the same."""
+    """Compile the task's model again, with colours, a floor pattern and light; its joints are the same."""
     spec = mujoco.MjSpec.from_string(model_xml(task))
     visual = spec.visual
     visual.global_.offwidth, visual.global_.offheight = max(width, 64), max(height, 64)
@@ -114,7 +114,7 @@ def _drawn_model(task: Task, width: int, height: int, colors: dict[str, Color]) 
     visual.quality.offsamples, visual.quality.shadowsize = 4, 2048
     visual.headlight.ambient, visual.headlight.diffuse = [0.35] * 3, [0.25] * 3
     visual.headlight.specular = [0.0] * 3
-    # the objects wait far out until a layout places them; shadows are drawn for where they will be
+    # objects are far away until a layout places them; set the extent of shadows for their later positions
     spec.stat.center, spec.stat.extent = [0.0, 0.0, 0.2], 1.5 * task.extents
     texture, pattern = mujoco.mjtTexture, mujoco.mjtBuiltin
     for name, kind, builtin, rgb1, rgb2, wide, high in (
@@ -139,7 +139,7 @@ def _drawn_model(task: Task, width: int, height: int, colors: dict[str, Color]) 
         kind = body.name.partition(".")[0]
         for geom in body.geoms:
             if geom.name == "floor":
-                geom.material, geom.size = "floor", [0.0, 0.0, 0.1]  # without end
+                geom.material, geom.size = "floor", [0.0, 0.0, 0.1]  # infinite
             else:
                 geom.rgba = _rgba(colors.get(kind, task.robot_spec.color))
     return spec.compile()

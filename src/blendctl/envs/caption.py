@@ -1,4 +1,4 @@
-"""Write what happens under a picture: who drives, the step, the return, the cost, and a legend of the colours."""
+"""Write a caption under a picture: controller, step, return, cost, and a legend of the colours."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Caption:
             (f"step {step}", INK),
         ):
             pen.text((right, round(1.1 * size)), text, fill=color, font=_font(size), anchor="rm")
-            # numbers grow to the left of a fixed place, so that nothing jumps
+            # right-aligned numbers, so that nothing moves
             right -= round(size * (4.6 if text.startswith("cost") else 6.4))
         return np.concatenate([picture, np.asarray(strip)])
 
     def _strip(self, width: int) -> Image.Image:
-        """Draw what does not change: title and legend."""
+        """Draw the constant part: title and legend."""
         size = _text_size(width)
 
         def middle(row: int) -> float:

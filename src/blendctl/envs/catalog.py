@@ -42,12 +42,12 @@ NAMES = tuple(_TASKS)  # the eighteen, without those that users add
 
 
 def task_names() -> tuple[str, ...]:
-    """Every name that `find_task` knows."""
+    """Every name that `find_task` accepts."""
     return tuple(_TASKS)
 
 
 def world_name(world: str) -> str:
-    """Strip the namespace and version of a Gymnasium id; a task of the user's keeps its whole name.
+    """Strip the namespace and version of a Gymnasium id; a user's task keeps its whole name.
 
     >>> world_name("blendctl/PointGoal1-v0"), world_name("volcano.py:volcano")
     ('PointGoal1', 'volcano.py:volcano')
@@ -65,7 +65,7 @@ def world_label(world: str) -> str:
 
 
 def find_task(name: str) -> Task:
-    """Look a task up by its name or its Gymnasium id; a task in Python must have been opened with `open_task`.
+    """Find a task by its name or Gymnasium id; a task in Python must have been opened with `open_task`.
 
     >>> find_task("PointGoal1").cost_names
     ('hazards',)
@@ -91,7 +91,7 @@ def find_task(name: str) -> Task:
 def open_task(world: str) -> str:
     """Check a world that the user names and return its name for `find_task`.
 
-    "file.py:task" and "module:task" run the user's code: pass only what the user has typed, nothing that was loaded.
+    "file.py:task" and "module:task" run the user's code: pass only what the user has typed, never text from a file.
     """
     if is_python(world) and world not in gymnasium.registry:
         task = load_object(world, of=Task)
@@ -103,12 +103,12 @@ def open_task(world: str) -> str:
 
 
 def as_task(task: Task | str) -> Task:
-    """Return a task, given itself or its name."""
+    """Return the task itself, or the one of a name."""
     return task if isinstance(task, Task) else find_task(task)
 
 
 def add_task(name: str, task: Task) -> None:
-    """Add a task of your own under a name; the same task twice is allowed, another one is not."""
+    """Add your own task under a name; adding an equal task again is allowed, another one is not."""
     if not isinstance(task, Task):
         raise InputError(f"expected a Task, actually: {task!r}")
     if not _WORD.fullmatch(name):

@@ -1,4 +1,4 @@
-"""Turn a task into the numbers that the compiled code works from.
+"""Turn a task into the numbers that the compiled code needs.
 
 Items are the robot (item 0) and every object, in the order of placement; kinds occupy
 consecutive items. A `CompiledTask` has the address of each item's pose and its role.
@@ -36,9 +36,9 @@ class CompiledTask(NamedTuple):
     reward: int  # GOAL, PUSH or BUTTON
     keepout: FloatArray  # (items,) m
     height: FloatArray  # (items,) m, at the start
-    qpos_at: IntArray  # (items,) where a free object's pose starts in qpos
+    qpos_at: IntArray  # (items,) index of a free object's pose in qpos
     qvel_at: IntArray  # (items,) the same for qvel
-    body_at: IntArray  # (items,) model body of an object that stands still
+    body_at: IntArray  # (items,) model body of a fixed object
     mocap_at: IntArray  # (items,) mocap body (and weld) of a gremlin
     travel: FloatArray  # (mocaps,) m, radius of the gremlins' circles
     goal: int  # item

@@ -1,8 +1,8 @@
 """Compare our worlds with recordings of the reference, step by step, in two layers.
 
-Logic: the recorded state after a step is put into our world, and everything but the physics must follow
-exactly. Physics: the recorded state before a step is put in, the recorded action is taken, and the result may differ
-by what the change of MuJoCo version explains. Both run the very code that steps worlds otherwise.
+Logic: our world is set to the recorded state after a step, and everything but the physics must be equal. Physics: our
+world is set to the recorded state before a step and takes the recorded action; the result may differ by what the
+change of MuJoCo version explains. Both run the code that normally steps worlds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from blendctl.lidar_ring import LIDAR_BINS
 __all__ = ["Logic", "Physics", "Report", "compare_recording", "TOLERANCE"]
 
 
-_ANGLE_ROUNDING = 1e-15  # recorded angles carry the last bit of a conversion; positions do not
+_ANGLE_ROUNDING = 1e-15  # recorded angles have the rounding error of a conversion; positions do not
 
 # largest differences that pass
 TOLERANCE = {
@@ -37,14 +37,14 @@ TOLERANCE = {
     "strict.qvel_max": 5e-5,
     "strict.obs_max": 5e-5,
     "strict.reward_max": 1e-6,
-    "loose.qpos_p99": 0.1,  # box against box, and first contacts that a rounding error decides
+    "loose.qpos_p99": 0.1,  # box against box, and first contacts that depend on a rounding error
     "loose.flags": 0.01,  # share of steps whose cost or goal flags may differ
 }
 
 
 @dataclass(frozen=True)
 class Logic:
-    """Differences when the recorded after-state is given."""
+    """Differences, computed from the recorded state after a step."""
 
     steps: int
     lidar_max: float
@@ -55,7 +55,7 @@ class Logic:
 
 @dataclass(frozen=True)
 class Physics:
-    """Differences after one step from the recorded before-state; p99 is over steps."""
+    """Differences after one step from the recorded state before it; p99 is over steps."""
 
     steps: int
     qpos_max: float
@@ -71,7 +71,7 @@ class Physics:
 
 @dataclass(frozen=True)
 class Report:
-    """How one world agrees with its recording."""
+    """Agreement of one world with its recording."""
 
     name: str
     layouts: int  # episodes whose layout was drawn again from the seed
@@ -120,7 +120,7 @@ def compare_recording(recording: Recording) -> Report:
 
 
 def _expect_same_kind(recording: Recording, batch: WorldBatch) -> None:
-    """Refuse a recording whose numbers are not of the world that its name says."""
+    """Raise FileFormatError if a recording's numbers do not fit the world that it names."""
     worlds, costs = batch.worlds, len(recording.cost_names) + 1
     expected = {
         "row_qpos": worlds.qpos.shape[1:],
@@ -143,7 +143,7 @@ def _expect_same_kind(recording: Recording, batch: WorldBatch) -> None:
 
 
 def _layout_mismatch(recording: Recording) -> int:
-    """Reset with the recorded seeds and count the episodes whose layout is not the same."""
+    """Reset with the recorded seeds; count the episodes whose layout differs."""
     seeds = recording["ep_seed"]
     batch = WorldBatch(find_task(recording.name), len(seeds))
     for row, seed in enumerate(seeds):
@@ -162,7 +162,7 @@ def _layout_mismatch(recording: Recording) -> int:
 
 
 def _set_worlds(recording: Recording, batch: WorldBatch, rows: NDArray[np.int64]) -> None:
-    """Put row `rows[i]` of the recording into world i: physics from there, the task's memory from before the step."""
+    """Set world i to row `rows[i]` of the recording: physics of that row, the task's memory from before the step."""
     worlds, before, episode = batch.worlds, recording.before, recording["step_episode"]
     worlds.qpos[:] = recording["row_qpos"][rows]
     worlds.qvel[:] = recording["row_qvel"][rows]
@@ -192,15 +192,15 @@ def _set_worlds(recording: Recording, batch: WorldBatch, rows: NDArray[np.int64]
 
 
 def _wrong_costs(recording: Recording, batch: WorldBatch, out: Outcome) -> BoolArray:
-    """Return in which steps (steps,) any component of the cost differs from the recording."""
+    """Return a mask (steps,) of the steps in which a component of the cost differs from the recording."""
     columns = [recording.cost_names.index(name) for name in batch.task.cost_names]
-    components = np.nan_to_num(recording["step_cost_components"][:, columns], nan=0.0)  # absent costs nothing
+    components = np.nan_to_num(recording["step_cost_components"][:, columns], nan=0.0)  # absent ones cost nothing
     wrong: BoolArray = (out.components != components).any(axis=1)
     return wrong
 
 
 def _wrong_goals(recording: Recording, batch: WorldBatch, out: Outcome) -> BoolArray:
-    """Return in which steps (steps,) goal flag, next goal, its button or the timer differs from the recording."""
+    """Return a mask (steps,) of the steps in which goal flag, next goal, its button or the timer differs."""
     after = recording.before + 1
     goal: BoolArray = out.goal_met != recording["step_goal_met"]
     goal |= (batch.worlds.xy[:, batch.compiled_task.goal] != recording["row_goal_pos"][after, :2]).any(axis=1)

@@ -1,8 +1,8 @@
-"""Copy environments exactly: Gymnasium's wrappers, MuJoCo's data, and whatever deep-copies.
+"""Copy environments exactly: Gymnasium's wrappers, MuJoCo's data, and everything that supports deepcopy.
 
 A copy has the state of every layer: counters of wrappers, random generators, attributes. Gymnasium's own environments
 cannot be copied by `copy.deepcopy`: `EzPickle` makes a new one instead. MuJoCo's data is copied as a whole: time, warm
-start and what was derived from the state belong to it. What only shows the environment is shared, and a copy does not
+start and derived quantities belong to it. Objects that only render the environment are shared, and a copy does not
 render.
 """
 
@@ -25,7 +25,7 @@ from blendctl.user_errors import describe_error
 
 CostFunction = Callable[[Any, Any, dict[str, Any]], float]  # (observation, action, info) -> cost
 
-# Packages whose objects show an environment, and hold nothing of its state.
+# Packages whose objects render an environment and hold no part of its state.
 _SHOWING = ("pygame", "pyglet", "glfw", "OpenGL", "matplotlib", "cv2", "moviepy")
 _RENDERING = "gymnasium.envs.mujoco.mujoco_rendering"
 _PLAIN_STATE: tuple[Any, ...] = (object.__getstate__, EzPickle.__getstate__)
@@ -33,10 +33,10 @@ LARGEST_POOL = 256  # MuJoCo data that is kept for the next copies
 
 
 class EnvironmentCopier:
-    """Copies of an environment, and its state to go back to.
+    """Copy an environment, and restore it from a copy.
 
-    shared: share what does not change while an environment is stepped, that is spaces, the specification and MuJoCo's
-    model. `find_copier` tests whether this is exact.
+    shared: share the parts that steps do not change: spaces, the specification and MuJoCo's model. `find_copier` tests
+    whether this is exact.
     """
 
     def __init__(self, *, shared: bool = True) -> None:
@@ -44,15 +44,15 @@ class EnvironmentCopier:
         self._pool: list[tuple[Any, Any]] = []  # MuJoCo's model and data that copies no longer use
 
     def copy(self, env: Any) -> Any:
-        """Return a copy that continues as `env` would, and that shares no state with it."""
+        """Return a copy that continues exactly as `env`, and shares no state with it."""
         return self._copy(env, None)
 
     def restore(self, env: Any, saved: Any) -> None:
-        """Put `env` back to the state of a copy, which stays as it is and can be used again."""
+        """Restore `env` to the state of a copy; the copy is unchanged and can be used again."""
         made = self._copy(saved, env)
         for layer, new in list(zip(_layers(env), _layers(made), strict=True)):
             inner = vars(layer).get("env")
-            layer.__dict__ = new.__dict__  # objects that refer to `new` then see the state of `layer`
+            layer.__dict__ = new.__dict__  # objects that refer to `new` then share the state of `layer`
             if isinstance(layer, gymnasium.Wrapper):
                 layer.env = inner
 
@@ -119,7 +119,7 @@ def _layers(env: Any) -> Iterator[Any]:
 
 
 def _has_plain_state(kind: type) -> bool:
-    """Return whether the attributes of an object are its state, with no protocol of its own for copies."""
+    """Return whether the attributes of an object are its whole state: it has no copy protocol of its own."""
     custom = ("__deepcopy__", "__reduce__", "__reduce_ex__", "__setstate__")
     states = [getattr(kind, name, None) for name in custom]
     plain = (None, object.__reduce__, object.__reduce_ex__, EzPickle.__setstate__)
@@ -137,7 +137,7 @@ def _is_model(value: Any) -> bool:
 
 
 def step_env(env: Any, action: Any, cost: CostFunction | None) -> tuple[Any, float, float, bool]:
-    """Step an environment; return observation, reward, cost, and whether its episode goes on."""
+    """Step an environment; return observation, reward, cost, and whether its episode continues."""
     applied = as_env_action(env.action_space, action)
     observation, reward, terminated, truncated, info = env.step(applied)
     spent = info.get("cost", 0.0) if cost is None else cost(observation, applied, info)
@@ -145,7 +145,7 @@ def step_env(env: Any, action: Any, cost: CostFunction | None) -> tuple[Any, flo
 
 
 def as_env_action(space: Any, action: Any) -> Any:
-    """Return an action of numbers as an environment's action space has it: a whole number, or its type of array."""
+    """Convert an action of numbers to the type of an environment's action space: a whole number or an array."""
     if isinstance(space, Discrete):
         return int(np.asarray(action).item())
     return np.asarray(action).astype(space.dtype).reshape(space.shape)
@@ -157,13 +157,13 @@ class CopyCheck:
 
     copier: EnvironmentCopier | None  # None if copies are not exact
     problem: str | None  # in words
-    step: int | None = None  # where the copy parts from the environment
+    step: int | None = None  # first step that differs
 
 
 def find_copier(env: Any, *, cost: CostFunction | None = None, steps: int = 20, seed: int = 0) -> CopyCheck:
-    """Copy an environment within an episode, and compare so many steps of both with the same actions, bit for bit.
+    """Copy an environment within an episode, and compare `steps` steps of both with the same actions, bit for bit.
 
-    The environment itself is only copied. The copy drives first: if it shares state with the environment, they part.
+    The environment itself is only copied. The copy drives first: if it shares state with the environment, they differ.
     """
     found = CopyCheck(None, None)
     for shared in (True, False):
@@ -203,7 +203,7 @@ def _compare(copier: EnvironmentCopier, env: Any, cost: CostFunction | None, ste
 
 
 def _drive(env: Any, actions: list[Any], cost: CostFunction | None) -> list[tuple[Any, ...]]:
-    """Return what every step brings; an episode that ends is followed by another one, without a seed."""
+    """Return the result of every step; after the end of an episode, start another one without a seed."""
     results = []
     for action in actions:
         outcome = step_env(env, action, cost)

@@ -1,7 +1,7 @@
-"""Evaluate actions from states that a world has left behind: many at once, on a thread of its own.
+"""Evaluate actions from earlier states of a world: many at once, on a separate thread.
 
-The outcome of an alternative action is rarely needed at once. So the state is kept, the world goes on, and when enough
-states have come together they are stepped in one compiled loop, beside the world's own steps.
+The outcome of an alternative action is rarely needed at once. So the state is kept and the world continues; when enough
+states are collected, one compiled loop steps them, in parallel to the world's own steps.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class DeferredPeeks:
         self.added = 0  # since the last `start`
         self._source = batch.worlds
         self._slot, self._memory = make_slot(batch.model)
-        # Two sets: one fills while the other is judged.
+        # Two sets: one is filled while the other is evaluated.
         self._kept = [empty_worlds(batch.compiled_task, batch.model, size) for _ in range(2)]
         self._actions = [np.zeros((1, size, batch.act_size)) for _ in range(2)]
         self._filling = 0
@@ -52,7 +52,7 @@ class DeferredPeeks:
         return self.added == self.size
 
     def add(self, action: FloatArray) -> None:
-        """Keep the world's present state, and an action (act,) to be judged from it."""
+        """Keep the world's present state, and an action (act,) to be evaluated from it."""
         kept, actions = self.filling
         keep(self._source, 0, kept, self.added)
         actions[0, self.added] = action
@@ -64,7 +64,7 @@ class DeferredPeeks:
         return self._kept[self._filling], self._actions[self._filling]
 
     def start(self, filled: int | None = None) -> Future[PeekResult]:
-        """Begin to evaluate the pairs that were added, or the first `filled`; wait for an earlier result before."""
+        """Begin to evaluate the pairs that were added, or the first `filled`; wait for the earlier result first."""
         (kept, actions), n = self.filling, self.added if filled is None else filled
         self._filling, self.added = 1 - self._filling, 0
         if self._helper is not None:
@@ -84,7 +84,7 @@ class DeferredPeeks:
         parts = np.zeros((1, n, len(self.task.cost_names)))
         counter = np.zeros(1, dtype=np.int64)
         some = WorldState._make(array[:n] for array in kept)
-        # As the loop is compiled for the worlds' own peeks: contiguous arrays.
+        # The loop is compiled for contiguous arrays, as in the worlds' own peeks.
         judged = np.ascontiguousarray(actions[:, :n])
         run_peeks(self.compiled_task, self._slot, some, judged, SUBSTEPS, reward, parts, cost, counter)
         return PeekResult(reward[0], cost[0], name_costs(self.task, parts[0]))
@@ -92,7 +92,7 @@ class DeferredPeeks:
 
 @compiled
 def keep(worlds: WorldState, w: int, kept: WorldState, slot: int) -> None:
-    """Copy what a peek reads of world w; the random generator and the observation are not needed."""
+    """Copy the part of world w that a peek reads; the random generator and the observation are not needed."""
     kept.qpos[slot] = worlds.qpos[w]
     kept.qvel[slot] = worlds.qvel[w]
     kept.warmstart[slot] = worlds.warmstart[w]

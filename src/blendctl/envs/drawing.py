@@ -1,7 +1,7 @@
 """Paint antialiased shapes into a picture, from their distance to each pixel; needs neither a screen nor OpenGL.
 
-A shape covers a pixel by how far its edge is from the pixel's centre: half a pixel inside is full, half a
-pixel outside is nothing. A wider `soft` makes shadows and glows of the same shapes.
+A shape covers a pixel by the distance of its edge from the pixel's centre: half a pixel inside is full, half a
+pixel outside is nothing. A larger `soft` turns shapes into shadows and glows.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Drawing:
         """Add a box of half-extents `half`, turned by `turn` (rad), its corners rounded by `corner`."""
         x, y = self._pixel(at)
         size = (half[0] * self.scale, half[1] * self.scale)
-        # y points down in the picture, so a turn to the left is one to the right
+        # y points down in the picture, so the sense of rotation is reversed
         geometry = (x, y, *size, math.cos(turn), -math.sin(turn))
         self._add(BOX, geometry, corner, **paint)
 
@@ -89,7 +89,7 @@ def develop(canvas: Canvas) -> Picture:
 @compiled
 def _round(values: Canvas, rounded: Picture) -> None:
     for i in range(values.shape[0]):
-        rounded[i] = np.uint8(np.int32(values[i] + np.float32(0.5)))  # by way of int32, which vectorises
+        rounded[i] = np.uint8(np.int32(values[i] + np.float32(0.5)))  # via int32, which vectorises
 
 
 @compiled

@@ -27,12 +27,12 @@ CostFunction = Callable[[Any, Any, dict[str, Any]], float]  # (observation, acti
 
 @dataclass(frozen=True)
 class EnvironmentSpec:
-    """How to make an environment, in every process: its name, and what the user chose.
+    """Specification of an environment, for every process: its name and the user's settings.
 
     name: a world (PointGoal1), a Gymnasium id (HalfCheetah-v5, module:id), FILE.py:FUNCTION or MODULE:FUNCTION. A name
     in Python runs the user's code: use only what the user has typed.
-    arguments: of the environment or the function, JSON data. cost: a key of `info`, or FILE.py:FUNCTION of
-    (observation, action, info); None: `info["cost"]`. episode_steps: limit of an episode; None: its own.
+    arguments: arguments of the environment or the function, JSON data. cost: a key of `info`, or FILE.py:FUNCTION of
+    (observation, action, info); None: `info["cost"]`. episode_steps: limit of an episode; None: the environment's.
 
     >>> env = EnvironmentSpec("Pendulum-v1", episode_steps=20).make()
     >>> env.spec.max_episode_steps
@@ -196,7 +196,7 @@ class ChosenCost(gymnasium.Wrapper[Any, Any, Any, Any]):
 def as_environment(
     env: Any, *, cost: str | CostFunction | None = None, episode_steps: int | None = None
 ) -> tuple[Callable[[], gymnasium.Env[Any, Any]], EnvironmentSpec | None]:
-    """Return a function that makes an environment, and how it is named, None if it is not.
+    """Return a function that makes an environment, and its specification, None if it has no name.
 
     env: a name as of `EnvironmentSpec`, one of these, a function without arguments, or an environment. An environment
     is returned as it is at every call.
@@ -260,7 +260,7 @@ def _value(text: str) -> Any:
 
 
 def _in_gymnasium(name: str) -> bool:
-    """Return whether Gymnasium knows an id; one with a module imports it, which registers its ids."""
+    """Return whether Gymnasium has an id; an id with a module imports the module, which registers its ids."""
     if name in gymnasium.registry:
         return True
     if name in task_names():
@@ -289,7 +289,7 @@ def _nearest(name: str) -> str:
 
 
 def _choose_opengl() -> None:
-    """Let Gymnasium's MuJoCo environments draw without a screen, if there is a way."""
+    """Let Gymnasium's MuJoCo environments draw without a screen, if possible."""
     if "MUJOCO_GL" not in os.environ:
         from blendctl.envs.gl import explain_missing, find_backend
 
@@ -300,7 +300,7 @@ def _choose_opengl() -> None:
 
 
 def _follow(renderer: Any) -> None:
-    """Use the model's camera "track", if there is one: Gymnasium 1.4 takes a fixed one, and the robot leaves it."""
+    """Use the model's camera "track", if it has one: Gymnasium 1.4 uses a fixed one, which loses the robot."""
     import mujoco
 
     camera = mujoco.mj_name2id(renderer.model, mujoco.mjtObj.mjOBJ_CAMERA, "track")

@@ -26,7 +26,7 @@ LIKELY_COSTS = ("cost", "crash", "collision", "violat", "unsafe", "damage", "dan
 
 @dataclass(frozen=True)
 class EnvironmentCheck:
-    """What blendctl can do with an environment. `usable` is False only if a blend cannot drive it at all."""
+    """Result of checking an environment. `usable` is False only if a blend cannot drive it at all."""
 
     name: str
     usable: bool = False
@@ -46,7 +46,7 @@ class EnvironmentCheck:
     render_size: tuple[int, int] | None = None  # height and width in pixels
     step_microseconds: float | None = None
     copy_microseconds: float | None = None
-    problems: tuple[str, ...] = ()  # what does not work, and what to do
+    problems: tuple[str, ...] = ()  # what does not work, and the remedy
     notes: tuple[str, ...] = field(default=())  # of Gymnasium's checker
 
 
@@ -57,7 +57,7 @@ def check_environment(
     episode_steps: int | None = None,
     seed: int = 0,
 ) -> EnvironmentCheck:
-    """Try what blendctl can do with an environment: a name, an environment, or a function that makes one.
+    """Check what blendctl can do with an environment: a name, an environment, or a function that makes one.
 
     >>> found = check_environment("Pendulum-v1")
     >>> found.usable, found.copy_exact, found.deterministic, found.cost_found
@@ -115,7 +115,7 @@ def _drive(env: Any, seed: int, actions: list[Any] | None = None) -> _Drive:
 
 
 def _frozen(observation: Any) -> Any:
-    """Return the observation as it is now; some environments write the next one into the same array."""
+    """Copy the observation; some environments write the next one into the same array."""
     return observation.copy() if isinstance(observation, np.ndarray | dict) else observation
 
 
@@ -193,7 +193,7 @@ def _check_copies(env: Any, seed: int, problems: list[str]) -> dict[str, Any]:
 
 
 def _check_vector(make: Callable[[], Any], env: Any, seed: int, problems: list[str]) -> bool:
-    """Return whether two of them run side by side as alone."""
+    """Return whether two instances side by side behave like a single one."""
     try:
         pair = [make(), make()]
         if pair[0].unwrapped is pair[1].unwrapped:
@@ -242,7 +242,7 @@ def _check_render(env: Any, spec: EnvironmentSpec | None, problems: list[str]) -
 
 
 def _gymnasium_notes(env: Any) -> list[str]:
-    """Return what Gymnasium's own checker says."""
+    """Return the messages of Gymnasium's own checker."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

@@ -1,4 +1,4 @@
-"""Write pictures to a film: a GIF, or an MP4 where ffmpeg is installed. The file appears whole or not at all."""
+"""Write pictures to a film: a GIF, or an MP4 if ffmpeg is installed. The file is complete or does not appear."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from blendctl.envs.drawing import Picture
 from blendctl.errors import InputError, MissingExtraError, StateError, did_you_mean
 
 FORMATS = (".gif", ".mp4")
-GIF_COLORS = 192  # the drawings have few colours and their blends; more make a larger file, not a better one
-GIF_FRAMES = 1500  # a GIF is put together in memory
-GIF_TICK = 0.01  # s, what a GIF counts time in
-PALETTE_FROM = 16  # first pictures, which show nearly everything that will come
+GIF_COLORS = 192  # drawings have few colours and their mixtures; more would enlarge the file, not improve it
+GIF_FRAMES = 1500  # a GIF is assembled in memory
+GIF_TICK = 0.01  # s, time unit of a GIF
+PALETTE_FROM = 16  # first pictures, which contain nearly all colours of the film
 
 
 class Film(ABC):
     """A film that takes pictures of one size; a `with` block completes it, or removes it after an error."""
 
     def __init__(self, path: Path) -> None:
-        self.frames = 0  # taken so far
+        self.frames = 0  # pictures so far
         self._path = path
         self._part = path.with_name(f".{path.stem}.part{path.suffix}")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,8 +66,8 @@ def open_film(path: str | Path, *, fps: float) -> Film:
 class _Gif(Film):
     def __init__(self, path: Path, fps: float) -> None:
         super().__init__(path)
-        self._duration = max(2 * GIF_TICK, round(1.0 / fps / GIF_TICK) * GIF_TICK)  # viewers slow down what is faster
-        self._waiting: list[Image.Image] = []  # for a palette
+        self._duration = max(2 * GIF_TICK, round(1.0 / fps / GIF_TICK) * GIF_TICK)  # viewers slow down faster films
+        self._waiting: list[Image.Image] = []  # pictures waiting for the palette
         self._palette: Image.Image | None = None
         self._pictures: list[Image.Image] = []
 
@@ -80,7 +80,7 @@ class _Gif(Film):
             self._quantize()
 
     def _quantize(self) -> None:
-        """Reduce to one palette for the whole film, so that what stands still costs nothing."""
+        """Reduce to one palette for the whole film, so that static parts take no space."""
         palette = self._palette = self._palette or _common_palette(self._waiting)
         self._pictures += [p.quantize(palette=palette, dither=Image.Dither.NONE) for p in self._waiting]
         self._waiting.clear()
@@ -104,7 +104,7 @@ class _Mp4(Film):
         self._writer: Any = None
 
     def add(self, picture: Picture) -> None:
-        height, width = (size - size % 2 for size in picture.shape[:2])  # the codec wants even sizes
+        height, width = (size - size % 2 for size in picture.shape[:2])  # the codec needs even sizes
         if self._writer is None:
             self._writer = self._ffmpeg.write_frames(
                 str(self._part), (width, height), fps=self._fps, quality=8, macro_block_size=2

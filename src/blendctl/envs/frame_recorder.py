@@ -1,4 +1,4 @@
-"""Record small pictures of an environment while it is driven, for the replay of a page.
+"""Record small pictures of an environment while it is driven, for the replay on a page.
 
 An episode is a ZIP file of WebP pictures, named by their control step: episode-000000.zip holds 000000.webp and so on.
 A file is written when its episode is over, atomically.
@@ -24,11 +24,11 @@ from blendctl.errors import InputError
 from blendctl.user_errors import describe_error
 
 FRAMES = 200  # of an episode
-FEWEST = 25  # of an episode, however slow drawing is
-PATIENCE = 15.0  # s that all pictures of a run may take, about; the number per episode follows from it
-EPISODES = 10  # the costliest ones are kept: a page replays no more
+FEWEST = 25  # of an episode, even if drawing is slow
+PATIENCE = 15.0  # s, approximate time for all pictures of a run; it determines the number per episode
+EPISODES = 10  # the costliest ones are kept; a page replays no more
 WIDEST = 480  # pixels
-LARGEST = 320 * 320  # pixels in all
+LARGEST = 320 * 320  # pixels in total
 QUALITY = 60  # of WebP
 USUAL_STEPS = 1000  # of an episode without a limit
 
@@ -41,7 +41,7 @@ def list_frames(path: Path) -> list[Path]:
 def open_drawn(
     make: Callable[..., gymnasium.Env[Any, Any]],
 ) -> tuple[gymnasium.Env[Any, Any], str | None]:
-    """Make an environment that draws pictures if it can; return it, and why it draws none, None if it does."""
+    """Make an environment that draws pictures if possible; also return the reason if it does not, else None."""
     env = make()
     if env.render_mode == "rgb_array":
         return env, None
@@ -56,7 +56,7 @@ def open_drawn(
 
 
 class FrameRecorder(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Environment wrapper that keeps pictures of some steps of every episode, the first and the last among them.
+    """Environment wrapper that keeps pictures of some steps of every episode, including the first and the last.
 
     path: directory of the pictures; older ones are removed. episodes: how many will be driven. frames: pictures per
     episode; None: 200, fewer if drawing is slow. A picture that cannot be drawn ends the recording, not the drive:
@@ -90,7 +90,7 @@ class FrameRecorder(gymnasium.Wrapper[Any, Any, Any, Any]):
         return result
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step the environment, and draw it now and then."""
+        """Step the environment, and draw it at intervals."""
         result = self.env.step(action)
         self._step += 1
         self._cost += float(result[4].get("cost", 0.0))
@@ -104,7 +104,7 @@ class FrameRecorder(gymnasium.Wrapper[Any, Any, Any, Any]):
         super().close()
 
     def _affordable(self) -> int:
-        """Return how many pictures per episode take `PATIENCE` in all; the first one opens a window and is slow."""
+        """Return how many pictures per episode take `PATIENCE` in total; the first one opens a window and is slow."""
         self._draw()
         started = time.perf_counter()
         self._draw()
@@ -143,7 +143,7 @@ class FrameRecorder(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 def encode_picture(picture: Any) -> bytes:
-    """Return a picture (height, width, 3) as WebP, scaled down to what a page has room for."""
+    """Return a picture (height, width, 3) as WebP, scaled down for a page."""
     pixels = np.asarray(picture)
     if pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.dtype != np.uint8 or not pixels.size:
         raise InputError(

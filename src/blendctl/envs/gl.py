@@ -1,6 +1,6 @@
-"""Find a way to draw with OpenGL without a screen: EGL or OSMesa, each tried in a process of its own.
+"""Find an OpenGL backend that draws without a screen: EGL or OSMesa, each tried in a separate process.
 
-A broken driver can end the process that touches it, so the first touch happens elsewhere.
+A broken driver can crash the process that loads it, so it is first loaded in another process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OFF = ("disable", "disabled", "off", "false", "0")
 _KNOWN = ("egl", "osmesa", "glfw", "cgl")
 _PATIENCE = 60  # s
 
-# what a backend must be able to do: make a context and draw into memory
+# the trial of a backend: make a context and draw into memory
 _TRIAL = """
 import importlib, sys
 import mujoco, numpy
@@ -67,7 +67,7 @@ def _candidates() -> tuple[str, ...]:
 
 @cache
 def _search(candidates: tuple[str, ...]) -> tuple[str | None, dict[str, str]]:
-    """Try the candidates in turn: the first that works, and why those before it do not."""
+    """Try the candidates in turn; return the first that works, and the errors of those before it."""
     reasons: dict[str, str] = {}
     for backend in candidates:
         command = [sys.executable, "-c", _TRIAL, f"mujoco.{backend}"]

@@ -1,4 +1,4 @@
-"""Declare how robots and objects look from above, as data that the Python painter and the report page both draw."""
+"""Declare how robots and objects look from above, as data for both the Python painter and the report page."""
 
 from __future__ import annotations
 

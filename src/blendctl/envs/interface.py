@@ -1,4 +1,4 @@
-"""Describe what a world's observation and action consist of: names, units, bounds, control period."""
+"""Describe the entries of a world's observation and action: names, units, bounds, control period."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Outcome(NamedTuple):
     goal_met: BoolArray  # (n,)
     terminated: BoolArray  # (n,)
     truncated: BoolArray  # (n,)
-    unstable: BoolArray  # (n,) the physics went bad in this step
+    unstable: BoolArray  # (n,) the physics diverged in this step
     final_obs: FloatArray  # (n, obs) last observation of an episode that ended and was reset at once
 
 
@@ -132,7 +132,7 @@ def _reset_world(plan: CompiledTask, slot: PhysicsSlot, worlds: WorldState, w: i
 
 @compiled
 def _replace_goal(plan: CompiledTask, slot: PhysicsSlot, worlds: WorldState, w: int) -> bool:
-    """Draw the next goal clear of everything at its present place; False if there is no room."""
+    """Draw the next goal clear of all objects at their present places; False if there is no room."""
     now = worlds.xy[w].copy()
     now[0, 0] = slot.position[0]
     now[0, 1] = slot.position[1]

@@ -43,7 +43,7 @@ def _draw_free_spot(
 
 @compiled
 def draw_goal(plan: CompiledTask, xy: FloatArray, key: Words, pos: Position) -> int:
-    """Choose a goal for the items at xy (items, 2), which gets it; the goal button, or -1 if there is none.
+    """Draw a goal for the items at xy (items, 2), and write it there; return the goal button, or -1 without buttons.
 
     Returns -2 if there is no free spot; xy is then unchanged.
     """

@@ -1,4 +1,4 @@
-"""Step any environments in lock-step in this process, as a vector environment; with copies where these are exact."""
+"""Step any environments in lock-step in this process, as a vector environment; with copies if these are exact."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class LockStepEnvs(VectorEnv[Any, Any, Any]):
         return self.observations, reward, terminated, truncated, gathered
 
     def take(self, observations: Sequence[Any]) -> None:
-        """Take notice of the present observations of environments that somebody else has stepped."""
+        """Set the observations after external steps."""
         self._now = list(observations)
 
     def render(self) -> tuple[Any, ...] | None:
@@ -111,7 +111,7 @@ class LockStepEnvs(VectorEnv[Any, Any, Any]):
 
 
 class BranchingEnvs(LockStepEnvs):
-    """Environments in lock-step whose copies are exact: they can go back to a state, and look at alternatives."""
+    """Environments in lock-step whose copies are exact: they can restore a state, and evaluate alternatives."""
 
     def __init__(self, envs: Sequence[gymnasium.Env[Any, Any]], copier: EnvironmentCopier, **options: Any) -> None:
         super().__init__(envs, **options)
@@ -122,7 +122,7 @@ class BranchingEnvs(LockStepEnvs):
         return [(self.copier.copy(env), now) for env, now in zip(self.envs, self._now, strict=True)]
 
     def restore(self, snapshots: Sequence[tuple[Any, Any]]) -> None:
-        """Put the environments back; they continue bit for bit."""
+        """Restore the environments; they continue bit for bit."""
         for row, (saved, now) in enumerate(snapshots):
             self.copier.restore(self.envs[row], saved)
             self._now[row] = now
@@ -137,7 +137,7 @@ class BranchingEnvs(LockStepEnvs):
     ) -> tuple[FloatArray, FloatArray] | tuple[FloatArray, FloatArray, dict[str, FloatArray]]:
         """Return reward (k, n) and cost (k, n) of k alternatives from here, without advancing any environment.
 
-        Alternatives are actions (k, n, ...), judged by one step, or with `horizon` k functions from observations
+        Alternatives are actions (k, n, ...), evaluated by one step, or with `horizon` k functions from observations
         (n, ...) to actions (n, ...), whose rewards and costs are summed with discount `gamma`.
         """
         policies = [_constant(row) for row in alternatives] if horizon is None else list(alternatives)
@@ -220,10 +220,10 @@ def episode_limit(env: Any) -> int | None:
 
 
 def control_period(env: Any) -> float | None:
-    """Return the seconds of a control step, None if the environment does not say it.
+    """Return the seconds of a control step, None if the environment does not declare it.
 
-    It is `dt` of the innermost environment, as MuJoCo's and most others have it, or `tau`, as CartPole has it. The
-    frames per second of its pictures are another matter.
+    It is `dt` of the innermost environment, as in MuJoCo's and most others, or `tau`, as in CartPole. The frames per
+    second of its pictures may differ.
     """
     inner = env.unwrapped
     compiled = getattr(getattr(inner, "batch", None), "compiled_task", None)  # of a world of blendctl
@@ -241,7 +241,7 @@ def _constant(actions: Any) -> Callable[[Any], Any]:
 
 
 def _gather(infos: Sequence[Infos]) -> Infos:
-    """Return the entries that are numbers in every environment that has them, (n,), and who has them."""
+    """Return the entries that are numbers in every environment that has them, (n,), and masks of who has them."""
     gathered: Infos = {}
     for name in dict.fromkeys(name for info in infos for name in info):
         has = np.array([name in info for info in infos])

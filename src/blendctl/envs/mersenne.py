@@ -20,7 +20,7 @@ Position = NDArray[np.int64]
 
 @compiled
 def seed_generator(key: Words, pos: Position, seed: int) -> None:
-    """Start the generator from a seed between 0 and 2**32 - 1."""
+    """Seed the generator with a number between 0 and 2**32 - 1."""
     word = np.uint64(seed) & np.uint64(0xFFFFFFFF)
     for i in range(STATE_WORDS):
         key[i] = np.uint32(word)

@@ -55,7 +55,7 @@ class Objects:
     constrained: bool = True  # whether the objects cost
 
     motion: ClassVar[Literal["fixed", "sliding", "circling"]] = "fixed"
-    costs: ClassVar[tuple[str, ...]] = ("contact",)  # of COST_TYPES
+    costs: ClassVar[tuple[str, ...]] = ("contact",)  # each one of COST_TYPES
     color: ClassVar[Color] = glyphs.SLATE
     glyph: ClassVar[Glyph] = ()
     layer: ClassVar[int] = 3  # the painters draw low layers first; 0 and 1 lie on the floor, under the robot's path
@@ -102,7 +102,7 @@ class Objects:
         return 0.01
 
     def geoms(self) -> str:
-        """Return the MuJoCo geoms of one object as XML; nothing means that the objects touch nothing."""
+        """Return the MuJoCo geoms of one object as XML; an empty string means no contacts."""
         return ""
 
     @property
@@ -120,7 +120,7 @@ class Objects:
 
 @dataclass(frozen=True)
 class Goal(Objects):
-    """Where to go (or to push the box to): a cylinder that touches nothing."""
+    """The target of the robot, or of the pushed box: a cylinder without contacts."""
 
     keepout: float = 0.305
     name: str = "goal"

@@ -1,4 +1,4 @@
-"""The single numbers of an observation, by name: those of any Gymnasium space that is made of numbers."""
+"""The numbers of an observation by name, for any Gymnasium space that consists of numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-MOST = 512  # numbers of an observation; more are a picture or a point cloud
+MOST = 512  # numbers of an observation; larger ones are pictures or point clouds
 
 
 class ObservationEntries:

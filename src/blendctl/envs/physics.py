@@ -1,7 +1,7 @@
-"""Step MuJoCo from compiled code: ten sub-steps and a closing forward pass without touching Python.
+"""Step MuJoCo from compiled code: ten sub-steps and a closing forward pass without Python.
 
 The loop calls two functions of MuJoCo's C library, `mj_forwardSkip` and `mj_Euler`, which together are
-`mj_step`, and releases the GIL, so worlds run on as many threads as there are cores. Two other ways were
+`mj_step`, and releases the GIL, so worlds run on as many threads as there are cores. Two alternatives were
 measured with the same model, states and actions (`bench/backends.py`; processor ms per world-step with the closing
 forward pass, PointGoal1 / PointPush1 / CarButton1, MuJoCo 3.14.0; ours already with lidar, reward, costs, goals):
 
@@ -10,12 +10,12 @@ forward pass, PointGoal1 / PointPush1 / CarButton1, MuJoCo 3.14.0; ours already 
     mujoco.rollout, physics alone          0.12 / 0.41 / 0.34
     mjbatch, physics alone                 0.11 / 0.39 / 0.37
 
-Both alternatives compute every sensor in every sub-step; here only the closing pass does, which pays for itself.
-`mujoco.rollout` has no closing pass (an eleventh sub-step must stand for it) and does not return the
+Both alternatives compute every sensor in every sub-step; here only the closing pass does, which saves its own time.
+`mujoco.rollout` has no closing pass (an eleventh sub-step must replace it) and does not return the
 solver's warm start; `mjbatch` cannot move the gremlins' targets between sub-steps within one call, and is tied
-to one version of MuJoCo. The loop needs neither, and the same code judges the world while its state is still at hand.
+to one version of MuJoCo. This loop also computes reward and costs while the state of the world is still loaded.
 
-The price: two C signatures are written down here, and MuJoCo's own checks of the state are replaced by `sane`.
+The price: two C signatures are declared here, and `sane` replaces MuJoCo's own checks of the state.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from blendctl.envs.compiled_task import CompiledTask, FloatArray
 
 
 def _load_library() -> None:
-    """Make MuJoCo's C functions known to compiled code; the bindings have loaded the same file already."""
+    """Load MuJoCo's C functions for compiled code; the bindings have already loaded the same file."""
     folder = Path(mujoco.__file__).parent
     for pattern in ("libmujoco.so*", "libmujoco*.dylib", "mujoco.dll"):
         for path in sorted(folder.glob(pattern)):
@@ -52,13 +52,13 @@ _mj_forward_skip: Any = types.ExternalFunction(
 _mj_euler: Any = types.ExternalFunction("mj_Euler", types.void(types.intp, types.intp))
 
 HOVER = 0.1  # m, how far gremlins are lifted above their start
-LARGEST = 1e10  # beyond this MuJoCo itself calls a state bad
+LARGEST = 1e10  # beyond this, MuJoCo itself rejects a state
 
 
 class PhysicsSlot(NamedTuple):
     """One thread's physics: its own model and data, with views into their memory.
 
-    Worlds are loaded into it one after the other; nothing of a world stays behind.
+    Worlds are loaded into it one after the other; it keeps no state between them.
     """
 
     model: int  # address of the mjModel
@@ -120,7 +120,7 @@ def _set_gremlins(slot: PhysicsSlot, plan: CompiledTask, time: float) -> None:
 
 @compiled
 def advance(slot: PhysicsSlot, plan: CompiledTask, time: float, substeps: int) -> float:
-    """Run the sub-steps and the closing forward pass; the new time, or NaN if the state went bad.
+    """Run the sub-steps and the closing forward pass; return the new time, or NaN if the state diverged.
 
     Sensors are computed in the closing pass only. The gremlins' target moves before every sub-step.
     """

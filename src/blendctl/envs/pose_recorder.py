@@ -1,4 +1,4 @@
-"""Record where everything is at every step, or what is observed, for a replay; a few microseconds per step.
+"""Record all poses of every step, or the observations, for a replay; a few microseconds per step.
 
 A track is a directory of Parquet files. A file holds rows of one episode and is written atomically; at most `GROUP`
 steps are in memory, so a crash loses no more. Row 0 of an episode is its initial state.
@@ -27,7 +27,7 @@ TRACK_VERSION = 2
 ENTRY = "observation_"  # and a number: the column of an entry of the observation
 GROUP = 512  # steps per file
 THETA_EVERY = 10  # steps between two samples of theta
-WIDEST_THETA = 64  # most entries of theta that are recorded: a chart of more is unreadable
+WIDEST_THETA = 64  # most entries of theta to record: a chart of more is unreadable
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class PoseRecorder(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Environment wrapper that records rewards, costs, and poses in a world of blendctl, elsewhere observations.
 
     path: directory of the track, None to write nothing.
-    theta: returns the learner's present parameters (objectives, features), to be sampled along the way.
+    theta: returns the learner's present parameters (objectives, features), which are sampled during the run.
     live: keep rows for `fresh`.
     """
 

@@ -55,8 +55,8 @@ class Recording:
     def strict(self) -> NDArray[np.bool_]:
         """Steps (steps,) whose physics every MuJoCo version must reproduce closely.
 
-        Not an episode's first step, where a rounding error decides which contacts are active, and none with
-        pairs of bodies whose collision routine was changed since.
+        Excluded are the first step of an episode, in which a rounding error decides which contacts are active, and
+        steps with pairs of bodies whose collision routine has changed.
         """
         pairs = self["step_pairs_agent"] | self["step_pairs_other"]
         strict: NDArray[np.bool_] = ((pairs & _HARD_PAIRS) == 0) & (self["row_ep_step"][self.before] > 0)

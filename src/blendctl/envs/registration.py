@@ -1,4 +1,4 @@
-"""Make the worlds known to Gymnasium by id, without loading MuJoCo or compiled code."""
+"""Register the worlds with Gymnasium by id, without loading MuJoCo or compiled code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from blendctl.envs.tasks import Task
 
 
 def world_id(name: str) -> str:
-    """Write a world's Gymnasium id.
+    """Return a world's Gymnasium id.
 
     >>> world_id("PointGoal1")
     'blendctl/PointGoal1-v0'
@@ -23,22 +23,22 @@ def _register(name: str) -> None:
             world_id(name),
             entry_point="blendctl.envs.single:SingleWorld",
             vector_entry_point="blendctl.envs.vector:VectorWorld",
-            # The world itself refuses a step before a reset and truncates its episodes, and its snapshot holds the
-            # count: Gymnasium's wrappers would hide `snapshot`, and their count would not come back with `restore`.
+            # The world itself raises on a step before a reset and truncates its episodes, and its snapshot holds the
+            # count. Gymnasium's wrappers would hide `snapshot`, and `restore` would not restore their count.
             order_enforce=False,
-            disable_env_checker=True,  # its checks of every step cost as much as the physics
+            disable_env_checker=True,  # its checks of every step take as long as the physics
             kwargs={"task": name},
         )
 
 
 def register_worlds() -> None:
-    """Register the eighteen; calling it again changes nothing."""
+    """Register the eighteen worlds of Safety Gym; repeated calls have no effect."""
     for name in NAMES:
         _register(name)
 
 
 def register_task(name: str, task: Task) -> str:
-    """Register a task of your own and return its id; it then runs in every form.
+    """Register your own task with Gymnasium and return its id, for `make` and `make_vec`.
 
     >>> from blendctl.envs import Goal, Hazards, Task
     >>> lava = Hazards(2, name="lava", radius=0.3, keepout=0.3)

@@ -51,7 +51,7 @@ def goal_met(plan: CompiledTask, slot: PhysicsSlot, distances: FloatArray, butto
 
 @compiled
 def rate(distances: FloatArray, last: FloatArray, met: bool) -> float:
-    """Reward progress since the last step, and reaching the goal by 1 more."""
+    """Return the reward: the progress since the last step, plus 1 for reaching the goal."""
     reward = float((last[0] - distances[0]) + (last[1] - distances[1]))
     if met:
         reward += 1.0
@@ -62,7 +62,7 @@ def rate(distances: FloatArray, last: FloatArray, met: bool) -> float:
 def count_costs(
     plan: CompiledTask, slot: PhysicsSlot, xy: FloatArray, button: int, timer: int, components: FloatArray
 ) -> float:
-    """Fill components (costs,) with 0 or 1 each; 1 if any of them costs, else 0."""
+    """Fill components (costs,) with 0 or 1 each; return 1 if any of them costs, else 0."""
     total = 0.0
     for c in range(plan.cost_about.shape[0]):
         about, first, count, sensor = plan.cost_about[c]

@@ -1,6 +1,6 @@
 """Declare the robots: geometry, joints, motors and sensors as MuJoCo XML, how they drive, and how they look.
 
-A new robot is one `Robot` and one entry in `ROBOTS`; a robot of the user's is added with `add_robot`.
+A new robot is one `Robot` and one entry in `ROBOTS`; users add their own robots with `add_robot`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Steering:
     wheels: bool
     speed_gain: float
     turn_gain: float
-    gentle_speed_gain: float | None = None  # to come to rest; None: as usual
+    gentle_speed_gain: float | None = None  # for stopping; None: `speed_gain`
     gentle_turn_gain: float | None = None
 
     def gains(self, *, gentle: bool) -> tuple[float, float]:
@@ -40,7 +40,7 @@ class Steering:
 
 @dataclass(frozen=True)
 class Robot:
-    """Everything that the package knows about a robot. Its XML needs a site "agent"; actions are from -1 to 1."""
+    """Complete declaration of a robot. Its XML needs a site "agent"; actions are from -1 to 1."""
 
     name: str  # letters and digits, first letter upper-case
     timestep: float  # s, of one sub-step
@@ -49,8 +49,8 @@ class Robot:
     body: str  # XML inside <body name="agent">
     actuator: str  # XML inside <actuator>
     free: bool  # True: a free joint has the pose; False: joints start at 0 in a rest pose
-    rest_qpos: tuple[float, ...]  # joints at the start (of a free robot: what follows xyz and quaternion)
-    reach: float  # m, from the centre to the surface, about
+    rest_qpos: tuple[float, ...]  # joints at the start (for a free robot without xyz and quaternion)
+    reach: float  # m, approximate distance from the centre to the surface
     saturation: float  # actions beyond this have no more effect
     forward: tuple[float, float]  # unit vector in the body's frame: the direction of driving
     steering: Steering
@@ -71,7 +71,7 @@ class Robot:
 
     @property
     def sensor_count(self) -> int:
-        """How many entries of the observation come before the lidars."""
+        """Number of observation entries before the lidars."""
         return len(self.sensor_scale)
 
 
@@ -117,7 +117,7 @@ _CAR_BODY = (  # centre and half-extents: bumpers with their connectors
 _CAR_WHEELS = ((-0.1, -0.13), (-0.1, 0.13))
 
 # The wheels touch the floor at the start up to a rounding error, and its sign decides whether the first
-# contacts are active. An axle along -x rounds as the reference's does; along +x half of all episodes begin otherwise.
+# contacts are active. An axle along -x rounds as in the reference; with +x, half of all episodes start differently.
 CAR = Robot(
     name="Car",
     timestep=0.004,
@@ -172,7 +172,7 @@ ROBOTS: dict[str, Robot] = {robot.name: robot for robot in (POINT, CAR)}
 
 
 def add_robot(robot: Robot) -> Robot:
-    """Make a robot of your own available to tasks; adding an equal robot twice is allowed."""
+    """Make your own robot available to tasks; adding an equal robot twice is allowed."""
     if ROBOTS.setdefault(robot.name, robot) != robot:
         raise InputError(f'there is already another robot "{robot.name}"; choose another name')
     return robot

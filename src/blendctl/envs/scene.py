@@ -16,7 +16,7 @@ from blendctl.lidar_ring import LIDAR_BINS
 class Body:
     """One object and its pose."""
 
-    kind: Objects  # what it is, with its size
+    kind: Objects  # its kind, with the size
     index: int  # among its kind
     x: float  # m
     y: float  # m

@@ -19,11 +19,11 @@ class Item:
     kind: int  # index into the kinds of `describe_world`
     label: str  # of its columns: "vases_0"
     number: int  # its number in the world's arrays; the robot is 0
-    qpos_at: int  # where its pose starts in qpos, -1 if it stands still
+    qpos_at: int  # index of its pose in qpos, -1 if it is fixed
 
 
 def describe_world(task: Task, plan: CompiledTask) -> dict[str, Any]:
-    """Return what the page needs to draw a task, as JSON data; lengths are in metres."""
+    """Return the data with which the page draws a task, as JSON data; lengths are in metres."""
     colors = kind_colors(task)
     kinds = [
         {

@@ -24,12 +24,12 @@ class SingleWorld(gymnasium.Env[FloatArray, FloatArray]):
     """One world. `gymnasium.make("blendctl/PointGoal1-v0")` makes it, without wrappers.
 
     `render_mode` is "topdown", which works everywhere, or "rgb_array", MuJoCo's camera, which needs OpenGL; `view`
-    sets their size and what they show (see `View`).
+    sets their size and content (see `View`).
 
     The cost of a step is in `info["cost"]`, its components in `info["cost_hazards"]` and so on; all are 0 or 1.
-    An episode is truncated after `max_episode_steps`, the task's own unless said otherwise, and the count is part of
-    a snapshot. `gymnasium.make(..., max_episode_steps=n)` puts Gymnasium's `TimeLimit` around it, which can only
-    shorten episodes; for longer ones make a `SingleWorld`.
+    An episode is truncated after `max_episode_steps`, by default the task's limit; the count is part of a snapshot.
+    `gymnasium.make(..., max_episode_steps=n)` adds Gymnasium's `TimeLimit`, which can only shorten episodes; for longer
+    ones make a `SingleWorld`.
     """
 
     metadata: dict[str, Any] = RenderMetadata()  # type: ignore[assignment]  # a dictionary when read
@@ -52,7 +52,7 @@ class SingleWorld(gymnasium.Env[FloatArray, FloatArray]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[FloatArray, dict[str, Any]]:
-        """Begin an episode; a seed has the reference's layout for that seed, None continues the stream."""
+        """Begin an episode; a seed produces the same layout as in the reference, None continues the random stream."""
         if seed is not None:
             seed = check_seed(seed)
         super().reset(seed=seed)
@@ -91,20 +91,20 @@ class SingleWorld(gymnasium.Env[FloatArray, FloatArray]):
     ) -> tuple[FloatArray, FloatArray] | tuple[FloatArray, FloatArray, dict[str, FloatArray]]:
         """Return reward (k,) and cost (k,) of k alternatives from here, without advancing the world.
 
-        Alternatives are actions (k, 2), judged by one step, or with `horizon` k policies (functions from an
+        Alternatives are actions (k, 2), evaluated by one step, or with `horizon` k policies (functions from an
         observation (obs,) to an action (2,)), whose rewards and costs are summed with discount `gamma`
-        over so many steps or to the end of the episode. `components=True` adds the costs by name.
+        over the horizon or to the end of the episode. `components=True` adds the costs by name.
         """
         outcome = self.batch.judge(alternatives, horizon=horizon, gamma=gamma, solo=True)
         reward, cost, parts = (values[:, 0] for values in outcome)
         return (reward, cost, name_costs(self.task, parts)) if components else (reward, cost)
 
     def snapshot(self) -> bytes:
-        """Capture the world completely."""
+        """Return the complete state of the world."""
         return self.batch.snapshot(0)
 
     def restore(self, snapshot: bytes) -> None:
-        """Put the world back; it continues bit for bit. A refused snapshot changes nothing."""
+        """Restore the world; it continues bit for bit. A rejected snapshot changes nothing."""
         self.batch.restore([snapshot])
 
     def scene(self) -> Scene:

@@ -1,4 +1,4 @@
-"""Declare what is observed and what can be done, as Gymnasium spaces."""
+"""Declare the observation and action spaces of a world."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def observation_space(plan: CompiledTask) -> Space[FloatArray]:
 
 
 def action_space(act_size: int) -> Space[FloatArray]:
-    """Both motors from -1 to 1."""
+    """Return the space: all motors from -1 to 1."""
     return cast(Space[FloatArray], Box(-1.0, 1.0, (act_size,), dtype=np.float64))

@@ -1,4 +1,4 @@
-"""Declare a world: a robot, the objects around it, what is rewarded and what costs.
+"""Declare a world: a robot, the objects around it, the reward and the costs.
 
 A task is data. `Task(robot="Point", reward="goal", extents=1.5, objects=(Goal(), Hazards(8)))`
 is complete: the model, the layout, the observation and the costs all follow from it.
@@ -19,11 +19,11 @@ REWARDS = ("goal", "push", "button")
 
 @dataclass(frozen=True)
 class Task:
-    """Declaration of a world. Objects are placed in the order given here."""
+    """Declaration of a world. Objects are placed in declaration order."""
 
     robot: str  # one of ROBOTS
     reward: str  # one of REWARDS: reach the goal, push the box to it, press the button on it
-    extents: float  # m, everything starts inside the square from -extents to extents
+    extents: float  # m, all objects start inside the square from -extents to extents
     objects: tuple[Objects, ...]
     agent_keepout: float = 0.4  # m
     max_episode_steps: int = 1000

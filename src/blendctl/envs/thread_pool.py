@@ -22,8 +22,8 @@ def available_cores() -> int:
 class ThreadPool:
     """Threads that share the worlds of a batch; the caller's own thread is one of them.
 
-    A thread takes the next world when it has finished one, so one with many contacts does not delay the others. Which
-    thread steps a world changes nothing: a slot keeps nothing of a world.
+    A thread takes the next world when it has finished one, so one with many contacts does not delay the others. The
+    result does not depend on which thread steps a world: a slot keeps no state of it.
     """
 
     def __init__(self, model: mujoco.MjModel, threads: int) -> None:
@@ -39,7 +39,7 @@ class ThreadPool:
         return ThreadPool, (self._model, self.threads)
 
     def run(self, work: Callable[[PhysicsSlot], T]) -> list[T]:
-        """Call `work`, which shares out its jobs, once per thread and wait for all."""
+        """Call `work`, which distributes its jobs, once per thread; wait for all."""
         if self._helpers is None:
             return [work(self._slots[0])]
         pending = [self._helpers.submit(work, slot) for slot in self._slots[1:]]

@@ -16,7 +16,7 @@ from blendctl.envs.scene import Scene
 from blendctl.envs.tasks import Task
 
 MARGIN = 0.3  # m, kept free around the square and around the robot
-WIDEST = 2.0  # how far the view zooms out after a robot that leaves, before it follows
+WIDEST = 2.0  # largest zoom-out to keep a leaving robot in view; then the view follows it
 GRID = 0.5  # m
 
 FLOOR: Color = (232, 230, 225)
@@ -37,7 +37,7 @@ class TopDown:
         self._floor: tuple[Point2, float, Canvas] | None = None
 
     def draw(self, scene: Scene, *, trail: Sequence[Point2] = ()) -> Picture:
-        """Draw a scene as (height, width, 3) bytes of red, green, blue; `trail` is where the robot was."""
+        """Draw a scene as (height, width, 3) bytes of red, green, blue; `trail` has the robot's earlier positions."""
         center, half = _look(scene, self.task.extents + MARGIN)
         scale = 0.5 * min(self._size) / half
         canvas = self._canvas
@@ -57,7 +57,7 @@ class TopDown:
         return develop(canvas)
 
     def _point_to_goal(self, drawing: Drawing, scene: Scene, center: Point2) -> None:
-        """Put an arrow at the picture's edge towards a goal that is out of sight."""
+        """Draw an arrow at the picture's edge towards a goal outside the picture."""
         goal = next(body for body in scene.bodies if isinstance(body.kind, Goal))
         away = (goal.x - center[0], goal.y - center[1])
         room = [0.5 * pixels / drawing.scale - 0.15 for pixels in self._size]
@@ -72,7 +72,7 @@ class TopDown:
         return Drawing(center=center, scale=scale, width=self._size[0], height=self._size[1])
 
     def _bare_floor(self, center: Point2, scale: float) -> Canvas:
-        """Paint the floor, its grid and the square in which things start; it seldom changes, so it is kept."""
+        """Paint the floor, its grid and the square of the start layout; cached, because it seldom changes."""
         if self._floor is not None and self._floor[:2] == (center, scale):
             return self._floor[2]
         width, height = self._size
@@ -96,9 +96,9 @@ class TopDown:
 
 
 def _look(scene: Scene, half: float) -> tuple[Point2, float]:
-    """Choose centre and half-width of the view: the whole square, and always the robot.
+    """Choose centre and half-width of the view: it contains the whole square, and always the robot.
 
-    A robot that leaves the square is followed by zooming out, and from `WIDEST` on by moving along.
+    For a robot that leaves the square the view zooms out, and beyond `WIDEST` it follows the robot.
     """
     x, y = (value if math.isfinite(value) else 0.0 for value in (scene.x, scene.y))
     free = 2.0 * MARGIN
@@ -112,7 +112,7 @@ def _look(scene: Scene, half: float) -> tuple[Point2, float]:
 
 
 def _place(origin: Point2, turn: float, x: float, y: float) -> Point2:
-    """Turn a point of a body's own frame into the world's."""
+    """Transform a point from a body's frame to the world frame."""
     cosine, sine = math.cos(turn), math.sin(turn)
     return origin[0] + cosine * x - sine * y, origin[1] + sine * x + cosine * y
 
@@ -138,7 +138,7 @@ def _draw_glyph(drawing: Drawing, glyph: Glyph, color: Color, *, at: Point2, tur
 
 
 def _draw_lidars(drawing: Drawing, scene: Scene, colors: dict[str, Color]) -> None:
-    """Put a ring per kind around the robot, a piece per bin, the stronger the nearer the object."""
+    """Draw a ring per kind around the robot, a segment per bin; nearer objects are more opaque."""
     at = (scene.x, scene.y)
     turn = math.atan2(scene.rotation[1, 0], scene.rotation[0, 0])  # bins start at the body's x axis
     for ring, (name, values) in enumerate(scene.lidars.items()):

@@ -31,8 +31,8 @@ _MODES = {AutoresetMode.NEXT_STEP: NEXT_STEP, AutoresetMode.SAME_STEP: SAME_STEP
 class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
     """`num_envs` worlds of one task that advance together.
 
-    World i's trajectory depends on its own seed and actions alone, not on how many worlds run
-    beside it nor on the number of threads. Every call that steps costs one pass over the threads.
+    World i's trajectory depends only on its own seed and actions, not on the number of worlds or threads. Every call
+    that steps costs one pass over the threads.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[FloatArray, Infos]:
-        """Begin new episodes; world i gets seed + i, or the i-th of the seeds; None continues its stream.
+        """Begin new episodes; world i gets seed + i, or the i-th of the seeds; None continues its random stream.
 
         `options={"reset_mask": mask}` with mask (n,) of bool resets some worlds only.
         """
@@ -94,7 +94,7 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
     def step(self, actions: ArrayLike) -> tuple[FloatArray, FloatArray, BoolArray, BoolArray, Infos]:
         """Advance every world by its action of actions (n, act); the costs are in the infos.
 
-        An episode that ended is begun anew as `autoreset_mode` says: in the next step, whose action is
+        After its end an episode is reset according to `autoreset_mode`: in the next step, whose action is
         ignored and whose reward is 0, or at once, with the last observation in `infos["final_obs"]`.
         """
         checked = self.batch.check_actions(actions)
@@ -103,7 +103,7 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
             self.batch.expect_live()
         else:
             self.batch.expect_reset()
-        idle = (self.batch.worlds.phase == ENDED) & (mode == NEXT_STEP)  # (n,) these only begin anew
+        idle = (self.batch.worlds.phase == ENDED) & (mode == NEXT_STEP)  # (n,) these are only reset
         out = self.batch.step(checked, autoreset=mode)
         return out.obs, out.reward, out.terminated, out.truncated, self._infos(out, idle)
 
@@ -117,20 +117,20 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
     ) -> tuple[FloatArray, FloatArray] | tuple[FloatArray, FloatArray, dict[str, FloatArray]]:
         """Return reward (k, n) and cost (k, n) of k alternatives from here, without advancing any world.
 
-        Alternatives are actions (k, n, act), judged by one step, or with `horizon` k policies (functions from
+        Alternatives are actions (k, n, act), evaluated by one step, or with `horizon` k policies (functions from
         observations (n, obs) to actions (n, act)), whose rewards and costs are summed with discount `gamma`
-        over so many steps or to the end of the episode. `components=True` adds the costs by name.
+        over the horizon or to the end of the episode. `components=True` adds the costs by name.
         A world whose episode is over yields 0.
         """
         reward, cost, parts = self.batch.judge(alternatives, horizon=horizon, gamma=gamma)
         return (reward, cost, name_costs(self.task, parts)) if components else (reward, cost)
 
     def snapshot(self) -> list[bytes]:
-        """Capture every world completely, a piece of bytes each."""
+        """Return the complete state of every world, as bytes each."""
         return [self.batch.snapshot(row) for row in range(self.num_envs)]
 
     def restore(self, snapshots: Sequence[bytes]) -> None:
-        """Put the worlds back; they continue bit for bit. A refused snapshot changes nothing."""
+        """Restore the worlds; they continue bit for bit. A rejected snapshot changes nothing."""
         self.batch.restore(snapshots)
 
     def scene(self, row: int = 0) -> Scene:
@@ -147,13 +147,13 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
         return tuple(self.window.picture(self.batch, row) for row in range(self.num_envs))
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Stop the threads and free what OpenGL holds."""
+        """Stop the threads and free OpenGL resources."""
         self.batch.close()
         if self.window is not None:
             self.window.close()
 
     def _infos(self, out: Outcome, idle: BoolArray) -> Infos:
-        """Name the results of the step; as in Gymnasium, a mask `_key` says whose latest reset or step has it."""
+        """Name the results of the step; as in Gymnasium, a mask `_key` marks the worlds whose latest step has it."""
         ended = out.terminated | out.truncated
         replaced = self.autoreset_mode is AutoresetMode.SAME_STEP and bool(ended.any())
         present = ~(ended if replaced else idle)
@@ -189,7 +189,7 @@ class VectorWorld(VectorEnv[FloatArray, FloatArray, Any]):
         if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
             wanted = f"a reset_mask of {self.num_envs} booleans, at least one of them true"
             raise InputError(f"expected {wanted}, actually: {mask!r}")
-        return mask.copy()  # compiled code wants a plain array
+        return mask.copy()  # compiled code needs a plain array
 
 
 def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:

@@ -1,4 +1,4 @@
-"""Show worlds in the render mode that was asked for: from above, or as MuJoCo's camera sees them."""
+"""Draw worlds in the requested render mode: from above, or with MuJoCo's camera."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ SMALLEST, LARGEST = 16, 4096  # pixels
 
 @dataclass(frozen=True)
 class View:
-    """How a picture of a world is made."""
+    """Settings of a picture of a world."""
 
     width: int = 480  # pixels
     height: int = 480  # pixels
     lidar: bool = True  # show the lidar readings around the robot; only from above
-    trail: int = 0  # how many of the robot's last places to show; only from above
+    trail: int = 0  # number of earlier positions of the robot to show; only from above
 
     def __post_init__(self) -> None:
         for name, low, high in (("width", SMALLEST, LARGEST), ("height", SMALLEST, LARGEST), ("trail", 0, 100_000)):
@@ -69,7 +69,7 @@ class Window:
         return self._topdown.draw(scene, trail=self._trail(row, scene.steps, (scene.x, scene.y)))
 
     def close(self) -> None:
-        """Free what OpenGL holds; closing twice is allowed."""
+        """Free OpenGL resources; closing twice is allowed."""
         if self._camera is not None:
             self._camera.close()
             self._camera = None
@@ -89,7 +89,7 @@ class Window:
 class RenderMetadata:
     """Gymnasium's `metadata`: of the class, every render mode; of a world, those that work on this machine.
 
-    OpenGL is tried when a world's metadata is read, not whenever a world is made.
+    OpenGL is tested when a world's metadata is read, not whenever a world is made.
     """
 
     def __get__(self, env: Any, owner: type) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Build one MuJoCo model from a task: robots and objects, without what touches nothing.
+"""Build one MuJoCo model from a task: the robot, and the objects that have contacts.
 
-Goal and hazards are not bodies: they would cost physics time and change nothing. Where things
-stand differs from world to world and is written into the model's arrays later, so one model
-serves every layout.
+Goal and hazards are not bodies: they would cost physics time and change nothing. The positions of
+objects differ between worlds and are written into the model's arrays later, so one model serves
+every layout.
 
 The settings keep today's MuJoCo close to the 2.3.3 that the recordings were made with: a tight
 solver tolerance, the old convex collision routines, and a torque scale of sqrt(150) on the
@@ -21,7 +21,7 @@ from blendctl.envs.tasks import Task
 
 
 def body_name(kind: Objects, index: int) -> str:
-    """Name of an object's body in the model."""
+    """Return the name of an object's body in the model."""
     return f"{kind.name}.{index}"
 
 

@@ -29,7 +29,7 @@ class WorldState(NamedTuple):
     qvel: FloatArray  # (n, nv)
     warmstart: FloatArray  # (n, nv) solver's first guess
     time: FloatArray  # (n,) s, drives the gremlins
-    xy: FloatArray  # (n, items, 2) m, where things started; the goal's is where it is now
+    xy: FloatArray  # (n, items, 2) m, start positions; for the goal its present position
     rot: FloatArray  # (n, items) rad
     sampled_goal: FloatArray  # (n, 2) m, first goal of the layout, which was drawn again
     last: FloatArray  # (n, 2) m, distances that the next reward is measured from
@@ -45,7 +45,7 @@ class WorldState(NamedTuple):
 
 
 def empty_worlds(plan: CompiledTask, model: mujoco.MjModel, num_envs: int) -> WorldState:
-    """Make room for n worlds that have not been reset yet."""
+    """Allocate n worlds that have not been reset yet."""
     items = plan.keepout.shape[0]
 
     def floats(*shape: int) -> FloatArray:
@@ -94,7 +94,7 @@ def pack_world(worlds: WorldState, row: int, mark: bytes) -> bytes:
 
 
 def unpack_world(snapshot: bytes, like: WorldState, mark: bytes) -> WorldState:
-    """Read one world back, without the axis of worlds; refuse bytes that are not such a world."""
+    """Read one world, without the axis of worlds; raise FileFormatError if the bytes are not such a world."""
     if not isinstance(snapshot, bytes | bytearray | memoryview):
         raise InputError(f"expected a snapshot as bytes, actually: {type(snapshot).__name__}")
     text = bytes(snapshot)
@@ -122,7 +122,7 @@ def unpack_world(snapshot: bytes, like: WorldState, mark: bytes) -> WorldState:
 
 
 def check_world(world: WorldState, plan: CompiledTask) -> None:
-    """Refuse one world's values that no step leads to; compiled code trusts them as addresses."""
+    """Raise FileFormatError for values that no step can produce; compiled code trusts them as addresses."""
     # MuJoCo's own limit; larger numbers overflow in distances and rewards
     finite = all((np.abs(array) <= mujoco.mjMAXVAL).all() for array in world if array.dtype.kind == "f")
     counts = min(world.timer, world.steps) >= 0 and world.phase in (RUNNING, ENDED)

@@ -1,4 +1,4 @@
-"""Units without a learner: one controller alone, or random switching, in as many worlds as there are episodes."""
+"""Units without a learner: one controller alone, or random switching, with one world per episode."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def baseline(parameters: Mapping[str, Any], before: Result | None) -> Result:
     """Run one episode in each of `episodes` worlds; with several controllers each step draws one at random.
 
     Parameters: world, controllers, first_seed (episode i has first_seed + i), episodes, noise_seed, steps (None: the
-    world's own). The result's table has a row per episode; with several controllers it scores every choice by
+    world's limit). The result's table has a row per episode; with several controllers it scores every choice by
     counterfactual steps of all of them from the same state.
     """
     world = str(parameters["world"])

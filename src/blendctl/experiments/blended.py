@@ -1,4 +1,4 @@
-"""Units of the blended controller: one data point of a trace, which continues with the learner of the one before."""
+"""Units of the blended controller: one data point of a trace, which continues with the learner of the previous one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def blended(parameters: Mapping[str, Any], before: Result | None) -> Result:
     hold the learner for the next data point, its estimate theta, and the moments of true feedback and context.
     """
     seeds = range(int(parameters["first_seed"]), int(parameters["first_seed"]) + int(parameters["episodes"]))
-    # The plain loop starts afresh if the compiled loop does not support the run.
+    # If the compiled loop does not support the run, the plain loop starts from the beginning.
     for drive in (drive_compiled, drive_plainly):
         blender = make_blender(parameters, before)
         aggregator = EpisodeAggregator(blender)
@@ -77,7 +77,7 @@ def make_blender(parameters: Mapping[str, Any], before: Result | None, *, record
 
 
 def drive_compiled(env: SingleWorld, blender: Blender, aggregator: EpisodeAggregator, seeds: range) -> bool:
-    """Run the episodes in the compiled loop; return False if it does not support them: discard `aggregator` then."""
+    """Run the episodes in the compiled loop; return False if it does not support them: then discard `aggregator`."""
     if not supports(blender, env):
         return False
     with CompiledLoop(env, blender) as loop:
@@ -90,7 +90,7 @@ def drive_compiled(env: SingleWorld, blender: Blender, aggregator: EpisodeAggreg
 
 
 def drive_plainly(env: SingleWorld, blender: Blender, aggregator: EpisodeAggregator, seeds: range) -> bool:
-    """Run the episodes in the loop that supports every blender."""
+    """Run the episodes in the plain loop, which supports every blender."""
     for record in run(env, blender, episodes=len(seeds), seed=seeds.start, counterfactual=True):
         aggregator.add(record)
     return True

@@ -1,4 +1,4 @@
-"""Certify a driver: its fresh episodes as units, the order of the dial's settings, and digests of all that was run."""
+"""Certify a driver: run fresh episodes as units, test the dial's settings in order, and digest all parts."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from blendctl.experiments.engines import run_units
 from blendctl.experiments.units import Unit, environment_digests, file_digests
 from blendctl.user_code import is_python
 
-RETURN_RATE = 0.1  # m per control step: returns of blendctl's worlds are clipped at five metres per second
-GOALS = 10.0  # room for the rewards of reached goals above that
+RETURN_RATE = 0.1  # m per control step; returns of blendctl's worlds are clipped at five metres per second
+GOALS = 10.0  # added to the upper end for the rewards of reached goals
 
 
 @dataclass(frozen=True)
 class Certification:
     """The episodes of one driver in one environment.
 
-    Every episode starts with the driver as it was saved: frozen, and without what another episode left behind.
+    Every episode starts with the driver as it was saved: frozen, and without state from other episodes.
     """
 
     controllers: tuple[str, ...]
@@ -65,7 +65,7 @@ class Certification:
         return replace(self, changes=self.changes | {"prefer": prefer, "cost_budget": None})
 
     def units(self) -> list[Unit]:
-        """Cut the episodes into units, in their order."""
+        """Split the episodes into units, in order."""
         names = ("controllers", "names", "blend", "world", "environment", "changes", "steps")
         common = {name: getattr(self, name) for name in names}
         common |= {"controllers": list(self.controllers), "names": list(self.names)}
@@ -84,12 +84,12 @@ class Certification:
     ) -> tuple[FloatArray, FloatArray]:
         """Run the episodes and return their returns and costs, in the order of their seeds.
 
-        `stop` is asked after every unit with the costs so far. Only episodes without a gap before them count, so the
-        engine's order cannot influence when it stops. engine_settings: of `run_units`.
+        `stop` is called after every unit with the costs so far. Only episodes without a gap before them count, so the
+        order in which units finish cannot influence when it stops. engine_settings: arguments of `run_units`.
         """
         units = self.units()
         results: dict[str, FloatArray] = {}
-        known = 0  # units from the first on that are finished
+        known = 0  # finished units before the first gap
         rows = np.zeros((2, 0))
         with closing(run_units(units, **engine_settings)) as finished:
             for done in finished:
@@ -104,7 +104,7 @@ class Certification:
         return rows[0], rows[1]
 
     def digests(self) -> dict[str, Any]:
-        """Return SHA-256 digests of controllers, networks, what was learned, and the environment."""
+        """Return SHA-256 digests of controllers, networks, learner and environment."""
         found: dict[str, Any] = {
             "controllers": dict(zip(self.names, file_digests("", self.controllers), strict=True)),
             "environment": self._environment_digest(),
@@ -129,7 +129,7 @@ class Certification:
 
 @dataclass(frozen=True)
 class DialTest:
-    """One setting of the dial, and what its episodes show."""
+    """One setting of the dial, and the result of its episodes."""
 
     prefer: float
     certificate: Certificate
@@ -156,7 +156,7 @@ def certify_driver(
 def certify_dial(
     plan: Certification, dial: Sequence[float], judge: Callable[[Certification], Certificate]
 ) -> tuple[int | None, list[DialTest]]:
-    """Judge settings from the safest to the boldest, until one does not pass; return the last that passed, and all."""
+    """Test settings from the safest to the boldest, until one does not pass; return the last that passed, and all."""
     tests: list[DialTest] = []
     for prefer in dial:
         tests.append(DialTest(prefer, judge(plan.at(prefer))))

@@ -1,4 +1,4 @@
-"""The kind of unit of a certificate: independent episodes of one driver, each from the same start."""
+"""The unit function of a certificate: independent episodes of one driver, each from the same initial state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def certified_episodes(parameters: Mapping[str, Any], before: Result | None) -> 
     """Run `count` episodes from `seed` on, each with a blender as it was saved; a row per episode.
 
     Parameters: world, or environment (the arguments of `EnvironmentSpec`); blend (a directory, None for a
-    controller alone), controllers, names, changes (arguments of `Blender`), steps (None: the world's own).
+    controller alone), controllers, names, changes (arguments of `Blender`), steps (None: the world's limit).
     """
     p = parameters
     make = blender_maker(p)
@@ -69,7 +69,7 @@ def blender_maker(parameters: Mapping[str, Any]) -> Callable[[int], Blender]:
 
 
 def open_environment(parameters: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
-    """Make the environment: a world of blendctl, or any other, whose costs are watched."""
+    """Make the environment: a world of blendctl, or any other with a wrapper that records costs."""
     if parameters["world"]:
         return SingleWorld(parameters["world"], max_episode_steps=parameters["steps"])
     return EnvironmentSpec(**parameters["environment"]).make()

@@ -41,7 +41,7 @@ COLUMNS = pa.schema(
 
 
 def saved_blend(source: object) -> Method:
-    """Return the method that is a saved blend; it has episodes of its own and makes no switch."""
+    """Return the method of a saved blend; it has its own unit function and makes no switch."""
 
     def make(*_: Any) -> Any:
         raise NotImplementedError("a saved blend drives one environment at a time")
@@ -51,7 +51,7 @@ def saved_blend(source: object) -> Method:
 
 @dataclass(frozen=True)
 class Compared:
-    """What the standings read of a comparison."""
+    """The data of a comparison that its standings need."""
 
     world: str  # name of the environment
     controllers: Sequence[str]  # performant first and safe last
@@ -78,9 +78,9 @@ class Comparison:
 
     controllers: performant first, safe last: these define the corner score. values: other values of the methods'
     parameters, {"ceiling": {"samples": "5"}}.
-    environment: another environment than a world of blendctl; `world` is then its name. blend: directory of a saved
-    blend, one more method; every episode starts with it as it was saved.
-    Blocks of episodes run in lock-step; in a block, the worlds of a bandit teach one learner.
+    environment: an environment other than a world of blendctl; `world` is then its name. blend: directory of a saved
+    blend, which is one more method; every episode starts with it as it was saved.
+    Blocks of episodes run in lock-step; in a block, one learner of a bandit learns from all worlds.
     """
 
     world: str
@@ -90,7 +90,7 @@ class Comparison:
     seed: int = 1_000_000  # episode i has seed + i; far from the layouts of training
     steps: int | None = None  # shortens the episodes
     block: int = 15  # episodes per unit
-    judge_every: int = 10  # control steps between two evaluated choices; 0: none is
+    judge_every: int = 10  # control steps between two evaluated choices; 0: none
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     lookahead: str | None = None  # file or run directory of look-ahead networks; None: those that ship
     environment: EnvironmentSpec | None = None
@@ -125,7 +125,7 @@ class Comparison:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What must not change in a directory of results; methods and episodes may be added."""
+        """Data that must not change in a directory of results; methods and episodes may be added."""
         return (
             {
                 "world": self.world,
@@ -153,12 +153,12 @@ class Comparison:
         }
 
     def compared(self) -> Compared:
-        """Return what the standings read of it."""
+        """Return the data that the standings need."""
         numbers = self.episodes, self.seed, self.steps, self.block
         return Compared(self.world, self.controllers, *numbers, self.table_of_methods())
 
     def units(self) -> list[ComparisonUnit]:
-        """Cut the comparison into units: those that define the score, trainings, then the longest first."""
+        """Split the comparison into units: those that define the score, trainings, then the longest first."""
         common: dict[str, Any] = {"world": self.world, "controllers": list(self.controllers), "steps": self.steps}
         common |= {} if self.lookahead is None else {"lookahead": self.lookahead}
         common |= {} if self.environment is None else {"environment": self.environment.to_dict()}

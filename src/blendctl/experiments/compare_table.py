@@ -1,4 +1,4 @@
-"""Compare methods in this process, in any environment and with controllers as objects; the results as a table."""
+"""Compare methods in this process, in any environment and with controllers as objects; return a table."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class MethodRow:
 class ComparisonTable:
     """The results of a comparison; row i of every method is the same episode.
 
-    rows: a row per method. episodes: a row per method, setting and episode. summary: JSON data as `compare.json` has
-    it. left_out: methods that could not run, with the reason.
+    rows: a row per method. episodes: a row per method, setting and episode. summary: JSON data, as in
+    `compare.json`. left_out: methods that could not run, with the reason.
     """
 
     rows: tuple[MethodRow, ...]
@@ -123,15 +123,15 @@ def compare(
         controllers: Two or more, performant first and safe last; functions, controllers, or names of controllers.
         methods: Names of `blendctl compare --list`; None: all that these controllers and this environment allow.
         episodes: Episodes per method and setting.
-        seed: Of the first episode.
+        seed: Seed of the first episode.
         blends: Saved blends to judge, by name: directories, or functions from a seed to a `Blender`. Every episode
             begins with the blend as it was saved.
         cost: An entry of `info`, or a function of (observation, action, info); None: `info["cost"]`.
         episode_steps: Limit of an episode.
         parameters: Other values of the methods' parameters: {"random": {"share": 0.5}}.
-        judge_every: Every so many steps, evaluate all controllers from the same state; needs exact copies.
-        block: Episodes that run in lock-step; a learner learns from all of a block.
-        on_progress: Called with the share that is done.
+        judge_every: Evaluate the other arms from the same state every n-th step; 0: never. Needs exact copies.
+        block: Episodes that run in lock-step; a learner learns from all episodes of a block.
+        on_progress: Called with the finished share.
     """
     if episodes < 1 or block < 1:
         raise InputError(f"episodes and block must be whole numbers >= 1, actually: {episodes} and {block}")
@@ -143,8 +143,8 @@ def compare(
     first = make()
     expect_cost(first)
     single = make().unwrapped is first.unwrapped  # an environment was passed, not a function
-    bench = _Bench(make, spec, drivers, judge_every, single=single)
-    with closing(bench.open(1)) as worlds:
+    runner = _MethodRunner(make, spec, drivers, judge_every, single=single)
+    with closing(runner.open(1)) as worlds:
         chosen, left_out = _choose(methods, drivers, worlds, parameters or {})
     saved = dict(blends or {})
     table = chosen | {name: replace(saved_blend(source), name=name) for name, source in saved.items()}
@@ -163,7 +163,7 @@ def compare(
                 maker = source if callable(source) else _open_blend(source, controllers)
                 sums = [drive_episode(first, maker(seed + i), seed=seed + i) for i in range(episodes)]
             else:
-                sums = bench.run(method, setting, episodes=episodes, seed=seed, block=block)
+                sums = runner.run(method, setting, episodes=episodes, seed=seed, block=block)
             about = {"method": method.name, "setting": number, "parameters": json.dumps(setting)}
             rows += [
                 about | {"seed": seed + i} | episode_columns(row) | jerk_columns(row) for i, row in enumerate(sums)
@@ -177,8 +177,8 @@ def compare(
 
 
 @dataclass(frozen=True)
-class _Bench:
-    """Where the methods run."""
+class _MethodRunner:
+    """Run methods in one environment with the same controllers."""
 
     make: Callable[[], gymnasium.Env[Any, Any]]
     spec: EnvironmentSpec | None
@@ -226,7 +226,7 @@ class _Bench:
 def _choose(
     asked: Sequence[str] | None, controllers: Sequence[Controller], worlds: Any, parameters: Mapping[str, Any]
 ) -> tuple[dict[str, Method], dict[str, str]]:
-    """Return the methods to run, and those that cannot, with the reason; raise if one was asked for."""
+    """Return the methods to run, and those that cannot run, with the reason; raise if one of them was requested."""
     between = [f"controller-{number}" for number in range(2, len(controllers))]
     names = dict.fromkeys((*ALONE, *between, *(METHODS if asked is None else asked)))
     chosen, left_out = {}, {}

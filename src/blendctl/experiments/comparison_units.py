@@ -1,4 +1,4 @@
-"""The kinds of unit of a comparison: a block of episodes with one method, and the training of a method."""
+"""The unit functions of a comparison: a block of episodes with one method, and the training of a method."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def drive_episode(env: gymnasium.Env[Any, Any], blender: Blender, *, seed: int) 
 
 
 class _WatchedActions(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Add up how far the actions of an episode move; it changes nothing."""
+    """Sum up the changes of the action in an episode; a wrapper that changes nothing."""
 
     only_watches = True
 
@@ -106,7 +106,7 @@ class _WatchedActions(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._last: NDArray[np.float64] | None = None
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step, and compare the action with the one before."""
+        """Step, and compare the action with the previous one."""
         now = np.asarray(action, np.float64).reshape(-1)
         if self._last is not None:
             self.moved += float(np.linalg.norm(now - self._last))

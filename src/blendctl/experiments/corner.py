@@ -1,4 +1,4 @@
-"""The corner score: how far a method leads from the mixing line to the best of both controllers.
+"""The corner score: the distance of a method from the mixing line, towards the best of both controllers.
 
 Return and cost are scaled by the difference between the two controllers, so that the performant one is at (0, 1), the
 safe one at (1, 0) and the corner (performant return, safe cost) at (0, 0):
@@ -7,8 +7,8 @@ safe one at (1, 0) and the corner (performant return, safe cost) at (0, 0):
     y = (cost - safe cost) / (performant cost - safe cost)
     score = 1 - (distance to the corner) / (distance of the mixing line to the corner) = 1 - (x + y)
 
-The distance of the mixing line is taken in the direction of the method: the line is x + y = 1. So every point of
-the line has score 0, the corner 1, what is worse than mixing a negative score, what is beyond the corner more than 1.
+The distance of the mixing line is measured in the direction of the method: the line is x + y = 1. So every point of
+the line has score 0, the corner 1. A point worse than mixing has a negative score, one beyond the corner more than 1.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Corner:
     safe: tuple[ArrayLike, ArrayLike]
 
     def differences(self) -> tuple[FloatArray, FloatArray]:
-        """Return how much more return and cost the performant controller has."""
+        """Return by how much the performant controller exceeds the safe one in return and cost."""
         gain = np.subtract(self.performant[0], self.safe[0], dtype=np.float64)
         price = np.subtract(self.performant[1], self.safe[1], dtype=np.float64)
         return np.asarray(gain), np.asarray(price)
@@ -56,7 +56,7 @@ class Corner:
         return f"no corner: {' and '.join(reasons)}"
 
     def score(self, returns: ArrayLike, costs: ArrayLike) -> FloatArray:
-        """Return the scores; NaN where the controllers do not differ as performant and safe should."""
+        """Return the scores; NaN if the controllers do not differ as performant and safe should."""
         gain, price = self.differences()
         defined = (gain > 0) & (price > 0)
         x = np.subtract(self.performant[0], returns) / np.where(defined, gain, 1.0)
@@ -83,7 +83,7 @@ def score_episodes(
 ) -> Score:
     """Score the episodes of a method, each (episodes, 2) of return and cost, row i of all on the same seed.
 
-    The bootstrap draws episodes, the same ones for all three: what a hard layout does to all does not widen the
+    The bootstrap draws the same episodes for all three: shared layout difficulty cancels, and does not widen the
     interval.
     """
     corner = Corner(_point(performant), _point(safe))

@@ -64,7 +64,7 @@ class JobResult:
 
 
 class Engine(Protocol):
-    """Runs jobs."""
+    """An engine that runs jobs."""
 
     def room(self) -> int:
         """Return how many more jobs it accepts now."""
@@ -104,10 +104,10 @@ def run_units(
     """Run units and yield each as it finishes, stored ones first.
 
     engine: "processes" on this machine, "ray" on a cluster, "inline" in this process; results are equal to the bit. An
-    engine that the caller has started stays open.
+    engine that the caller started stays open.
     workers: number of processes, or CPUs of a local Ray; all cores by default. address: Ray cluster address.
-    Units start in the order of the list; a unit waits for the one that it is `after`. A unit whose worker dies runs
-    again, four times at most; a unit that raises fails, and those after it do not run. `UnitsFailed` is raised when
+    Units start in the order of the list; a unit waits for its predecessor (`after`). A unit whose worker dies runs
+    again, at most four times; a unit that raises fails, and its successors do not run. `UnitsFailed` is raised when
     all other units are finished.
     """
     if isinstance(engine, str):
@@ -161,7 +161,7 @@ class InlineEngine:
 
 
 class _OpenEngine:
-    """An engine of the caller: it stays open."""
+    """An engine that the caller owns: it stays open."""
 
     def __init__(self, engine: Engine) -> None:
         self.room, self.submit, self.wait = engine.room, engine.submit, engine.wait

@@ -1,4 +1,4 @@
-"""Train the methods of a comparison that need it, on episodes of their own."""
+"""Train the methods of a comparison that need training, on separate episodes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from blendctl.switches.offline import fit
 from blendctl.switches.single_controller import SingleController
 from blendctl.switches.threshold import Threshold, ThresholdSwitch, best_threshold, flatten_rows, list_thresholds
 
-OpenWorlds = Callable[[int], Any]  # opens so many worlds in lock-step
+OpenWorlds = Callable[[int], Any]  # opens a number of worlds in lock-step
 
 
 def train_method(
     name: str, setting: Mapping[str, Any], *, open_worlds: OpenWorlds, controllers: Sequence[Controller], seed: int
 ) -> dict[str, Any]:
-    """Train a method on episodes from `seed` on; return what its switch needs, as JSON data."""
+    """Train a method on episodes from `seed` on; return the data for its switch, as JSON data."""
     if name == "threshold":
         return _sweep(setting, open_worlds, controllers, seed).to_dict()
     with closing(open_worlds(setting["episodes"])) as worlds:
@@ -47,7 +47,7 @@ def train_method(
 def _sweep(
     setting: Mapping[str, Any], open_worlds: OpenWorlds, controllers: Sequence[Controller], seed: int
 ) -> Threshold:
-    """Return the best threshold on an entry of the observation, in units of what the controllers differ by."""
+    """Return the best threshold on an entry of the observation; utility is in units of the controllers' difference."""
     episodes = setting["episodes"]
     alone, seen = [], []
     with closing(open_worlds(episodes)) as worlds:
@@ -80,7 +80,7 @@ def _sweep(
 def _drive(
     worlds: Any, switch: Switch, controllers: Sequence[Controller], seed: int, episodes: int
 ) -> Iterator[StepBatch]:
-    """Run so many episodes in all; there may be one world only."""
+    """Run at least `episodes` episodes in total, equally many in each world; yield the steps."""
     each = -(-episodes // worlds.num_envs)
     return rollout(worlds, switch, controllers=controllers, seed=seed, episodes=each)
 

@@ -1,4 +1,4 @@
-"""Moments of true feedback and context, from which a linear fit over any stretch follows."""
+"""Moments of true feedback and context, for a linear fit over any range of stages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SUMS = ("psi_psi", "psi_y", "y", "y_y")
 
 
 class Moments:
-    """Sums from which a linear fit of true feedback y (m,) on the context psi (d,) follows, over any stretch."""
+    """Sums for a linear fit of true feedback y (m,) on the context psi (d,), over any range of stages."""
 
     def __init__(self, d: int, m: int) -> None:
         self.count = 0
@@ -22,7 +22,7 @@ class Moments:
         self.y_y = np.zeros(m)
 
     def add(self, psi: FloatArray, y: FloatArray) -> None:
-        """Count psi (n, d) with feedback y (n, m)."""
+        """Add contexts psi (n, d) with feedback y (n, m)."""
         self.count += len(psi)
         self.psi_psi += psi.T @ psi
         self.psi_y += psi.T @ y
@@ -30,7 +30,7 @@ class Moments:
         self.y_y += (y * y).sum(axis=0)
 
     def join(self, other: Moments) -> None:
-        """Add another stretch."""
+        """Add the sums of another range."""
         self.count += other.count
         for name in SUMS:
             getattr(self, name)[...] += getattr(other, name)
@@ -43,7 +43,7 @@ class Moments:
     def explained(self) -> list[float | None]:
         """Return R2 per objective: the share of the true feedback's variance that a linear function of psi explains.
 
-        None where the feedback did not vary.
+        None if the feedback did not vary.
 
         >>> moments = Moments(1, 1)
         >>> moments.add(np.array([[0.0], [1.0], [2.0]]), np.array([[0.0], [3.0], [6.0]]))

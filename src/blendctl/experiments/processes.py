@@ -23,7 +23,7 @@ class ProcessEngine:
 
     def __init__(self, workers: int) -> None:
         self._workers = [_Worker() for _ in range(workers)]  # a worker's process starts with its first job
-        # A worker that is still importing does not notice the end of its parent, so the parent kills it.
+        # A worker that is still importing does not detect the end of its parent, so the parent kills it.
         self._handles_term = _in_main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
         if self._handles_term:
             signal.signal(signal.SIGTERM, _terminate)

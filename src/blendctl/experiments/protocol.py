@@ -4,7 +4,7 @@ A data point is 30 episodes of 1,000 steps. Episode e of data point p of trace t
 
     first_seed(seed, t, p) + e,    first_seed = the first word of numpy's SeedSequence([seed, t, p]), mod 2^32 - 2^16
 
-so that all roles see the same layouts, and more data points or traces change nothing of those before.
+so that all roles see the same layouts, and further data points or traces do not change earlier ones.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from blendctl.experiments.units import Unit, file_digests
 from blendctl.features import as_feature
 from blendctl.rollout import check_fits
 
-# Per iteration, counterfactuals included.
+# Per iteration, including counterfactual steps.
 PAPER_MILLISECONDS = {"PointGoal1": 2.0, "PointPush1": 3.0, "CarButton1": 5.0}
 SCALES = {"quick": 10, "paper": 110}  # data points
 ROLES = ("performant", "safe", "random", "blended")
-EVERY = 10  # random switching does not change in time: after these data points only every tenth is run
-# Features that learn nothing: a trace passes on only its learner.
+EVERY = 10  # random switching does not learn: after these data points only every tenth is run
+# Features without learning: a trace passes on only its bandit.
 FEATURES = ("predictions", "critics", "one-hot")
 
 # Where the authors' code differs from the paper's text.
@@ -53,12 +53,12 @@ class Settings:
 
     worlds: Mapping[str, tuple[str, str]]  # world -> performant and safe controller
     seed: int = 0
-    traces: int = 1  # independent learners, each with episodes of its own
+    traces: int = 1  # independent learners, each with its own episodes
     data_points: int = SCALES["quick"]
     episodes: int = 30  # per data point
-    steps: int | None = None  # per episode; None: the world's own, 1,000
+    steps: int | None = None  # per episode; None: the world's limit, 1,000
     features: str = "predictions"
-    context: str = "current"  # "previous": decide with the indices of the state before, as the paper prints
+    context: str = "current"  # "previous": decide with the indices of the state before, as printed in the paper
     options: Mapping[str, Any] = field(default_factory=dict)  # of the bandit; its defaults are the paper's
 
     def __post_init__(self) -> None:
@@ -77,12 +77,12 @@ class Settings:
             raise InputError(f"expected at least one world; the paper's are {', '.join(PAIRS)}")
 
     def parts(self) -> dict[str, Any]:
-        """Return what may be added to a run: worlds, each with controllers and weights that must not change."""
+        """Return the parts that a run may add: worlds, each with controllers and weights that must not change."""
         digests = {f"{world} digests": file_digests(world, pair) for world, pair in self.worlds.items()}
         return dict(self.worlds) | digests
 
     def identity(self) -> dict[str, Any]:
-        """Return what must not change when a run continues; worlds, traces and data points may be added."""
+        """Return the data that must not change when a run continues; worlds, traces and data points may be added."""
         names = ("seed", "episodes", "steps", "features", "context")
         return {name: getattr(self, name) for name in names} | {"options": dict(self.options)}
 
@@ -166,7 +166,7 @@ def _expect_fit(controller: Controller, worlds: VectorWorld) -> None:
 
 
 def plan(settings: Settings) -> tuple[list[Unit], dict[str, list[UnitLocation]]]:
-    """Cut the experiment into units; return them and the places of each key.
+    """Split the experiment into units; return them and the locations of each key.
 
     The chains come first, because they take longest: blended units follow each other along a trace, all others are
     independent. Random switching runs at the first ten data points and at every tenth after them.

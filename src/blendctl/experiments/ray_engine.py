@@ -16,7 +16,7 @@ from blendctl.experiments.processes import ONE_THREAD, one_thread
 
 QUEUED_PER_CPU = 2  # submitted jobs per CPU, so that no CPU is idle
 CONNECT_TIMEOUT = 120  # s
-POLL_INTERVAL = 0.2  # s between looks at the pipe while jobs run
+POLL_INTERVAL = 0.2  # s between checks of the pipe while jobs run
 
 
 def expect_ray() -> None:
@@ -46,7 +46,7 @@ class RayEngine:
         try:
             if not self._pipe.poll(CONNECT_TIMEOUT):
                 raise self._lost(f"no connection within {CONNECT_TIMEOUT} seconds")
-            self._receive()  # the first message says that it is connected
+            self._receive()  # the first message confirms the connection
         except BaseException:
             self.close(0.0)
             raise
@@ -111,7 +111,7 @@ def _bridge(pipe: Connection, address: str | None, workers: int) -> None:
     try:
         _forward(ray, pipe)
     except (EOFError, OSError):
-        pass  # the experiment is gone
+        pass  # the experiment has ended
     except Exception as error:
         pipe.send(("error", f"{type(error).__name__}: {error}".splitlines()[0]))
     finally:
@@ -164,7 +164,7 @@ def _result(ray: Any, reference: Any, number: int) -> JobResult:
         result = ray.get(reference)
         assert isinstance(result, JobResult)
         return result
-    except ray.exceptions.RayTaskError as error:  # before our code ran: a module is missing there, for example
+    except ray.exceptions.RayTaskError as error:  # before our code ran, for example because a module is missing there
         return JobResult(number, "failed", message=f"{type(error.cause).__name__}: {error.cause}")
     except ray.exceptions.RayError as error:  # worker, node or object lost
         return JobResult(number, "lost", message=f"{type(error).__name__}")

@@ -13,7 +13,7 @@ from blendctl.experiments.store import Store
 from blendctl.experiments.tables import Tables, as_parquet
 from blendctl.experiments.verdict import verdict
 
-SHARE = 50  # write the tables at most 1 / SHARE of the wall time
+SHARE = 50  # writing tables takes at most 1 / SHARE of the wall time
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Reproduction:
         return len({unit.key for unit in self.units})
 
     def run(self, **engine_settings: Any) -> Generator[Update, None, None]:
-        """Run the units that are not done; the tables on disk follow in seconds. engine_settings: of `run_units`."""
+        """Run the missing units; the tables on disk follow in seconds. engine_settings: arguments of `run_units`."""
         running = run_units(self.units, store=self.store, **engine_settings)
         try:
             for finished in running:
@@ -68,7 +68,7 @@ class Reproduction:
         self._due = time.monotonic() + SHARE * (time.monotonic() - started)
 
     def milliseconds(self) -> dict[str, dict[str, float | None]]:
-        """Return the blended controller's time per iteration, counterfactual steps included, beside the paper's.
+        """Return the blended controller's time per iteration, counterfactual steps included, and the paper's.
 
         It is measured on this session's data points; without any, on those of earlier sessions.
         """

@@ -1,7 +1,7 @@
-"""Rerun episodes of the paper's experiment with a record and poses; every step equals the first run to the bit.
+"""Rerun episodes of the paper's experiment with a record and poses; every step is bit-identical to the first run.
 
-The experiment stores sums, not steps. Every data point has its seeds, and the unit before it holds the learner that it
-started with, so its episodes can be driven again at any time.
+The experiment stores sums, not steps. Every data point has its seeds, and the previous unit holds its initial learner,
+so its episodes can be driven again at any time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def rerun_episodes(
     folder: output of `blendctl reproduce`; about: its run.json; into: directory for the record and the track.
     """
     try:
-        # The directory may come from somebody else: what it names must not run code here.
+        # The directory may come from someone else: names in it must not run code here.
         if not code_is_trusted() and any(map(needs_naming, [world, *about["parts"][world]])):
             return None
         unit, before = _unit(folder, about, world, data_point)
@@ -51,7 +51,7 @@ def rerun_episodes(
             count = min(episodes, int(unit.parameters["episodes"]))
             for _ in run(recorded, blender, episodes=count, seed=seed, counterfactual=True):
                 pass
-    # the wide net also catches a run.json that was edited by hand
+    # also catches a run.json that was edited by hand
     except (BlendctlError, OSError, KeyError, TypeError, ValueError):
         return None
     return Rerun(seed, list_parts(into / "record"), list_parts(into / "track"))

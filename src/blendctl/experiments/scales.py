@@ -1,4 +1,4 @@
-"""What one unit of return and of cost is: what the controllers differ by."""
+"""Units of return and cost: the differences between the controllers."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Scales:
         return self.returns / self.costs
 
     def utility(self, points: FloatArray) -> FloatArray:
-        """Return the utility (n,) of returns and costs (n, 2): equal for two controllers that trade them."""
+        """Return the utility (n,) of returns and costs (n, 2): equal for two controllers that trade return for cost."""
         return np.asarray(points[:, 0] / self.returns - points[:, 1] / self.costs)
 
 
 def measure_scales(alone: Sequence[FloatArray]) -> Scales:
-    """Return the ranges of the controllers' mean return and cost, of each (episodes, 2).
+    """Return the ranges of mean return and cost over the controllers, each with (episodes, 2).
 
-    Where the controllers are equal, it is the spread of the episodes.
+    If the controllers are equal, use the spread of the episodes.
     """
     points = np.stack(alone)  # (controllers, episodes, 2)
     ranges = np.ptp(points.mean(axis=1), axis=0)

@@ -26,7 +26,7 @@ MEASURES = ("return", "cost", "length", *SHOWN_MEANS.values())
 
 @dataclass(frozen=True)
 class Sample:
-    """The episodes of one method: of every setting, and those that represent it."""
+    """The episodes of one method: of every setting, with the setting that represents it."""
 
     settings: list[dict[str, Any]]
     measures: dict[str, FloatArray]  # each (settings, episodes)
@@ -124,8 +124,8 @@ def _choose(
 ) -> tuple[NDArray[np.intp], str]:
     """Choose a setting for each episode by the corner score on the other half of the episodes.
 
-    points: (settings, episodes, 2). A setting is never scored on the episodes that chose it, nor, with two blocks or
-    more, on their learner. A single episode must do both.
+    points: (settings, episodes, 2). A setting is never scored on the episodes that chose it, nor, with two or more
+    blocks, with their learner. A single episode serves for both.
     """
     episodes = points.shape[1]
     half = np.arange(episodes) // (block if episodes >= 2 * block else 1) % 2

@@ -31,7 +31,7 @@ from blendctl.table_parts import unpack_table
 from blendctl.user_errors import describe_error
 
 FORMAT, VERSION = "blendctl-unit", 1
-_KEY = b"blendctl"  # where the JSON part is in a Parquet file
+_KEY = b"blendctl"  # metadata key of the JSON part in a Parquet file
 
 
 def encode(key: str, unit_json: bytes, result: Result) -> bytes:
@@ -207,7 +207,7 @@ class Store:
 
 
 def _version_changes(sessions: Iterable[Mapping[str, str]], now: Mapping[str, str]) -> str:
-    """Describe versions that differ from earlier sessions; empty if none does.
+    """Describe versions that differ from earlier sessions; empty if all are equal.
 
     >>> _version_changes([{"numpy": "2.4.5", "numba": "0.62"}, {"numpy": "2.4.6"}], {"numpy": "2.4.6", "numba": "0.62"})
     'numpy 2.4.5, now 2.4.6'

@@ -1,4 +1,4 @@
-"""From finished units to two tidy tables: a row per data point, a row per episode."""
+"""Turn finished units into two tidy tables: a row per data point, a row per episode."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Tables:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        # One entry per unit, result and episodes together: an interrupt cannot leave one without the other.
+        # One entry per unit holds result and episodes, so that an interrupt cannot separate them.
         self._units: dict[UnitLocation, tuple[Result, pa.Table]] = {}
 
     def add(self, places: Iterable[UnitLocation], result: Result) -> None:
@@ -105,7 +105,7 @@ class _Trace:
         self.points += 1
         self.steps += int(columns["length"].sum())
         self.cost += float(columns["cost"].sum())
-        # Data points that a role skips count as those that it runs: all roles share one axis.
+        # Skipped data points of a role count too: all roles share one axis.
         whole = (number + 1) / self.points
         row: dict[str, Any] = {
             "interactions": round(self.steps * whole),

@@ -69,8 +69,8 @@ class Unit:
 
     kind: str  # "package.module:function"
     parameters: Mapping[str, Any]  # JSON data
-    after: Unit | None = None  # whose result it needs
-    digests: tuple[str, ...] = ()  # of the controllers' files in their order, then of a world in Python
+    after: Unit | None = None  # predecessor, whose result it needs
+    digests: tuple[str, ...] = ()  # of the controllers' files in order, then of a world in Python
     key: str = field(default="", init=False)  # hash of the content
 
     def __post_init__(self) -> None:
@@ -96,7 +96,7 @@ class Unit:
 
 
 def run_unit(unit_json: bytes, before: Result | None) -> Result:
-    """Run a unit; raise InputError if this machine has other code or other controllers than the unit."""
+    """Run a unit; raise InputError if code or controllers on this machine differ from those of the unit."""
     unit = json.loads(unit_json)
     function = _function(unit["kind"])
     if function.unit_version != unit["version"]:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from blendctl.experiments.protocol import EVERY
 from blendctl.statistics import FloatArray, mean_interval, mean_sign_confidence
 
-ROUNDING = 1e-12  # a difference up to this is none
+ROUNDING = 1e-12  # differences up to this count as 0
 
-# claim -> what it says in words, and what is true if it does not hold
+# claim -> the claim in words, and its negation
 CLAIMS = {
     "return_above_safe": (
         "the blended controller returns more than the safe one",
@@ -39,9 +39,9 @@ CLAIMS = {
 def verdict(episodes: pa.Table, points: pa.Table) -> dict[str, Any]:
     """Test the claims per world on the tables of episodes and of data points, as JSON data.
 
-    Differences between roles are taken episode by episode, on the same seeds. With one trace the sample is its
-    episodes, with more it is the traces' means. A claim holds if the difference is on its side; its interval is
-    Student's, 95%, and its confidence the probability, by the same distribution, that the true mean is on that side.
+    Differences between roles are paired by episode, on the same seeds. With one trace the sample is its episodes, with
+    more it is the traces' means. A claim holds if the difference has the claimed sign; its interval is Student's, 95%,
+    and its confidence is the probability, by the same distribution, that the true mean has that sign.
     Beside the claims are the loss and its bound, which is a theorem if the feedback is linear in the context.
     """
     result = {}
@@ -75,7 +75,7 @@ def _world(episodes: pa.Table) -> dict[str, Any]:
 
 
 def _loss(points: pa.Table) -> dict[str, Any]:
-    """Compare the average maximal loss with its bound: over whole traces, and at every data point on the way."""
+    """Compare the average maximal loss with its bound: over whole traces, and at every data point."""
     rows = points.to_pylist()
     last = {row["trace"]: row for row in rows}.values()  # data points are in order
     known = [row for row in rows if row["max_loss_mean"] is not None and row["max_loss_bound_mean"] is not None]
@@ -92,7 +92,7 @@ def _loss(points: pa.Table) -> dict[str, Any]:
 
 
 def known_mean(rows: Iterable[Mapping[str, Any]], name: str) -> float | None:
-    """Return the mean of a column where it is known; None if it is nowhere."""
+    """Return the mean of the known values of a column; None if there are none."""
     values = [row[name] for row in rows if row[name] is not None]
     return float(np.mean(values)) if values else None
 
@@ -118,8 +118,8 @@ def _paired(
 ) -> tuple[NDArray[np.int64], FloatArray]:
     """Return the trace and the difference this - other of every episode that both have run.
 
-    `evenly` leaves out the data points with which random switching begins more densely: a learner changes along its
-    trace, and its beginning should not weigh more.
+    `evenly` leaves out the denser first data points of random switching: a learner changes along its trace, and its
+    beginning should not weigh more.
     """
     keys = ["trace", "data_point", "episode"]
     both = this.select([*keys, what]).join(
@@ -136,7 +136,7 @@ def _claim(trace: NDArray[np.int64], ahead: FloatArray) -> dict[str, Any] | None
     """Test the claim that a difference is above 0."""
     sample = _by_trace(trace, ahead)
     if not len(sample):
-        return None  # no episode of both, or nothing known of them
+        return None  # no common episode, or no known values
     mean = float(sample.mean())
     confidence = mean_sign_confidence(sample)
     return {

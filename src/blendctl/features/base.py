@@ -19,17 +19,17 @@ VALUES_TO_GO = ("return to go", "-cost to go")  # what the objectives of a look-
 
 @dataclass(frozen=True)
 class LookAheadInfo:
-    """What a look-ahead feature estimates, and the dial that was set: a preference or a cost budget."""
+    """Meaning of a look-ahead feature's estimates, and the setting of the dial: a preference or a cost budget."""
 
     discount: float  # of return and cost to go, per control step
     weight_range: tuple[float, float]  # return that a unit of cost is worth: lowest, highest
     prefer: float | None = None  # 0 safest, 1 most performant
     cost_budget: float | None = None  # per episode
-    horizon: int | None = None  # control steps that count; None: all that follow
+    horizon: int | None = None  # control steps; None: unlimited
 
 
 class StageForesight(NamedTuple):
-    """What a look-ahead feature foresees at a decision, and the dial there."""
+    """Predictions of a look-ahead feature at a decision, and the setting of the dial."""
 
     foreseen: FloatArray  # (arms, objectives) to go if an arm drives the stage, in the objectives' own units
     units: FloatArray  # (objectives,) what one unit of the learner's estimates is worth
@@ -40,23 +40,23 @@ class StageForesight(NamedTuple):
 
 @runtime_checkable
 class BoundFeature(Protocol):
-    """A feature that knows its controllers: a function with a size. Subclass it; everything else has a default.
+    """A feature bound to its controllers: a function with a size. Subclass it; everything else has a default.
 
     A feature that takes batches sets `batched`. A feature that learns sets `learns` and overrides `learn`, and `state`
     and `restore`, so that a blend can be saved. A feature that looks further ahead than a stage sets `bootstraps` and
-    overrides `target`, so that the learner's feedback speaks of what psi predicts; with `lookahead` and `foresight`,
+    overrides `target`, so that the learner's feedback matches what psi predicts; with `lookahead` and `foresight`,
     records show its estimates in the units of return and cost.
     """
 
     size: int  # d, length of psi
     batched: bool = False  # takes observations (n, ...) and actions (n, ...), and returns (n, size)
-    learns: bool = False  # wants `learn` to be called with the feedback of every stage
-    bootstraps: bool = False  # wants `target` to complete the feedback of a stage by the value of where it ended
+    learns: bool = False  # `learn` is called with the feedback of every stage
+    bootstraps: bool = False  # `target` adds the value of the final state to the feedback of a stage
     hold: int = 1  # control steps per decision, unless the user chooses
     discount: float = 1.0  # of the feedback within a stage, per control step
-    warning: str | None = None  # what the user should know before it drives
-    error_entries: int = 0  # last entries of psi, standard errors: they widen intervals, the learner sees 0 instead
-    events: Sequence[str] = ()  # what happened since `take_events`
+    warning: str | None = None  # warning for the user, before driving
+    error_entries: int = 0  # standard errors at the end of psi: they widen intervals, the learner sees 0 instead
+    events: Sequence[str] = ()  # failures since the last `take_events`
     rule: str = "maximal-loss"  # of the learner, unless the user chooses
     prior: FloatArray | None = None  # (size, objectives) coefficients that the learner starts from; None: 0
     theta_bound: float | None = None  # their largest distance from the true ones; None: the learner's default
@@ -74,11 +74,11 @@ class BoundFeature(Protocol):
         return np.array([self(observation, action, arm) for observation, action in pairs], np.float64)
 
     def attach(self, env: Any) -> None:
-        """Take notice of the environment that will be driven."""
+        """Receive the environment before driving."""
         return
 
     def take_events(self) -> list[str]:
-        """Return what happened since the last call, and forget it."""
+        """Return and clear the events since the last call."""
         events, self.events = list(self.events), []
         return events
 
@@ -94,15 +94,15 @@ class BoundFeature(Protocol):
         return
 
     def end_episodes(self, costs: FloatArray) -> None:
-        """Take notice of episodes that ended with costs (episodes,)."""
+        """Record the costs (episodes,) of finished episodes."""
         return
 
     def target(self, feedback: FloatArray, observations: Any) -> FloatArray:
-        """Return what psi predicts for a stage with this feedback (objectives,) or (n, objectives) that ended there."""
+        """Return what psi predicts, from the feedback (objectives,) or (n, objectives) and the final observations."""
         return feedback
 
     def foresight(self) -> StageForesight | None:
-        """Return what it foresees at the decision whose psi was computed last; None if it does not look ahead."""
+        """Return its predictions at the decision whose psi was computed last; None if it does not look ahead."""
         return None
 
     def learn(self, observation: Any, action: Any, feedback: FloatArray) -> None:
@@ -178,7 +178,7 @@ class Custom(BoundFeature):
 
 
 class Stack:
-    """Features side by side, divided by the square root of their number: no longer than the longest of them.
+    """Concatenate features, divided by the square root of their number: never longer than the longest of them.
 
     >>> stack = Stack(OneHot(), Custom(lambda o, a, arm: [0.6], size=1))
     >>> stack.bind([lambda o: o, lambda o: o], objectives=2)(None, None, 0).round(3)
@@ -195,7 +195,7 @@ class Stack:
 
 
 def _plain(part: BoundFeature) -> BoundFeature:
-    """Return a feature that can be combined with others; raise InputError if it has feedback of its own."""
+    """Return a feature that can be combined with others; raise InputError if it defines its own feedback."""
     if part.bootstraps:
         raise InputError("look-ahead cannot be stacked or scaled: its feedback belongs to its own context")
     return part

@@ -79,7 +79,7 @@ def _drive_rows(
     out: Outcome,
     counter: IntArray,
 ) -> None:
-    """Drive rows of `mine` until none is left to claim."""
+    """Claim and drive rows of `mine` until none is left."""
     steps, block, size = noise.shape
     action, inputs = np.empty(size), np.empty((1, actor.inputs), np.float32)
     row = claim(counter)

@@ -13,11 +13,10 @@ from blendctl.arrays import FloatArray
 from blendctl.errors import InputError
 
 PREFER = 0.5  # setting of the dial unless the user chooses another
-RATE = 0.1  # share of an episode's relative excess by which the aim of a budget falls
+RATE = 0.1  # step size: share of an episode's relative excess by which the aim falls
 LOWEST_AIM = 0.25
-RESERVE = (
-    0.3  # share of the budget that the latch keeps: costs come in bursts, and the safest setting ends none at once
-)
+# Share of the budget that the latch reserves: costs come in bursts, and the safest setting cannot stop one at once.
+RESERVE = 0.3
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class Dial:
                 "use prefer=..., or train the networks again"
             )
         self._log_weights = np.log([point.weight for point in ordered])
-        # A larger weight never costs more: what the sample of episodes says otherwise is noise.
+        # A larger weight never costs more; a sample of episodes that shows otherwise is noise.
         self._costs = np.minimum.accumulate(np.array([point.cost_mean for point in ordered]))
 
     @property
@@ -87,7 +86,7 @@ class Dial:
 
     @property
     def warning(self) -> str | None:
-        """What is wrong with the budget, None if it can be held on average."""
+        """Warning about the budget; None if it can be met on average."""
         if self.cost_budget is None or self.cost_budget >= self.safest_cost:
             return None
         return (
@@ -104,7 +103,7 @@ class Dial:
             return np.full(spent.shape, weight)
         left = np.maximum(1.0 - step / self.episode_steps, 1.0 / self.episode_steps)
         rest = self.cost_budget * self.aim - spent
-        # Costs come in bursts: what is saved early is kept as a reserve, not spent by a bolder setting.
+        # Costs come in bursts: early savings are kept as a reserve, not spent on a bolder setting.
         affordable = np.minimum(rest / left, self.cost_budget * self.aim)
         log_weight = np.interp(affordable, *self.curve)
         latched = rest <= self.safest_cost * left + RESERVE * self.cost_budget

@@ -20,7 +20,7 @@ from blendctl.errors import InputError
 
 FloatArray = NDArray[np.float64]
 
-LONGEST_EPISODE = 20_000  # control steps; an environment without an end needs a limit
+LONGEST_EPISODE = 20_000  # control steps; an environment whose episodes never end needs a limit
 
 
 @dataclass(frozen=True)

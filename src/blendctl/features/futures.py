@@ -1,4 +1,4 @@
-"""Roll every controller out from the present state: many futures in lock-step, with common random numbers."""
+"""Roll out every controller from the present state: many futures in lock-step, with common random numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DRAWS_PER_STEP = 2**24  # distance in the stream of action noise from one contr
 
 
 class Branches(Protocol):
-    """Copies of the present state that advance together, a row each."""
+    """Copies of the present state that advance together, one per row."""
 
     @property
     @abstractmethod
@@ -39,7 +39,7 @@ class Branches(Protocol):
     @property
     @abstractmethod
     def running(self) -> BoolArray:
-        """Whether the episode of a row goes on, (rows,)."""
+        """Whether the episode of a row continues, (rows,)."""
 
     @abstractmethod
     def step(self, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -48,7 +48,7 @@ class Branches(Protocol):
     def drive(
         self, drivers: FutureDrivers, arm: IndexArray, steps: int, *, block: int, rng: Rng, discount: float
     ) -> FloatArray | None:
-        """Let controllers arm (rows,) drive so many steps at once; return discounted sums of reward and cost (2, rows).
+        """Let controllers arm (rows,) drive several steps at once; return discounted sums of reward and cost (2, rows).
 
         Return None if it cannot; then the rows advance step by step.
         """
@@ -62,7 +62,7 @@ class Branches(Protocol):
 class Simulator(Protocol):
     """Copies of the present state of B worlds."""
 
-    copies_driven: bool = False  # of the very environment that is driven
+    copies_driven: bool = False  # whether it copies the environment that is driven
 
     @abstractmethod
     def open(
@@ -76,12 +76,12 @@ class Simulator(Protocol):
 
 @dataclass(frozen=True)
 class RolloutPlan:
-    """What is rolled out, and how far."""
+    """Settings of a rollout."""
 
     hold: int  # control steps of the first option
-    horizon: int  # control steps in all
+    horizon: int  # control steps in total
     discount: float  # per control step
-    following: Following  # who drives after the first option
+    following: Following  # which controller drives after the first option
     stochastic: bool  # draw actions from the controllers' distributions
 
 
@@ -91,7 +91,7 @@ class Futures:
 
     returns: FloatArray  # (n, controllers, continuations, S) discounted
     costs: FloatArray  # (n, controllers, continuations, S) discounted
-    ends: FloatArray  # (n, controllers, continuations, S, observation_size) where they got to
+    ends: FloatArray  # (n, controllers, continuations, S, observation_size) final observations
     carry: FloatArray  # (n, controllers, continuations, S) discount of what follows; 0 where the episode is over
     steps: int  # control steps that were simulated
 
@@ -110,8 +110,8 @@ def roll_out(
 
     following: "same" lets the controller drive on; "best" branches after the option, once per controller; "learned"
     asks `choose(observations)` for the controllers at every decision after the first. All rows of a sample and world
-    have the same action noise. Past the deadline (of `time.perf_counter`) the futures end where they are; None if the
-    first option is not complete.
+    have the same action noise. At the deadline (of `time.perf_counter`) the futures stop; None if the first option is
+    not complete.
     """
     arms = len(drivers)
     rows = len(branches.observations)
@@ -162,7 +162,7 @@ class FutureDrivers:
         return len(self.controllers)
 
     def open(self, remembered: dict[int, Controller], rows: int) -> FutureDrivers:
-        """Return drivers of so many rows, with copies of the controllers with memory."""
+        """Return drivers of `rows` rows, with copies of the controllers with memory."""
         made = FutureDrivers(self.controllers, self.limits)
         made._copies = {arm: [copy.deepcopy(one) for _ in range(rows)] for arm, one in remembered.items()}
         return made
@@ -194,7 +194,7 @@ class FutureDrivers:
         return actions if self.limits is None else np.clip(actions, *self.limits)
 
     def noise(self, steps: int, shape: tuple[int, int], rng: Rng) -> FloatArray:
-        """Return the noise (steps, *shape) that `act` would draw for a network in so many steps."""
+        """Return the noise (steps, *shape) that `act` would draw for a network in these steps."""
         drawn = np.zeros((steps, *shape))
         if rng is None:
             return drawn

@@ -1,4 +1,4 @@
-"""Futures by a model of the user: one function that returns the sums of reward and cost of every controller."""
+"""Futures from a user's model: one function that returns the sums of reward and cost of every controller."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Model = Callable[[Any, Sequence[Controller], int, np.random.Generator], tuple[Ar
 
 
 class ModelSimulator:
-    """Call a model once per future and world, with a random generator of its own."""
+    """Call a model once per future and world, each with its own random generator."""
 
     copies_driven = False
 
@@ -37,7 +37,7 @@ class ModelSimulator:
     ) -> tuple[FloatArray, FloatArray] | None:
         """Return returns and costs (n, controllers, 1, samples) for seeds (samples, n); fewer samples past a deadline.
 
-        Return None if not one sample was ready in time.
+        Return None if no sample was ready in time.
         """
         done: list[FloatArray] = []  # (2, n, controllers) per sample
         for row in seeds:

@@ -16,10 +16,10 @@ from blendctl.controllers.base import Controller
 from blendctl.errors import FileFormatError, InputError
 from blendctl.features.base import BoundFeature
 
-LARGEST_BASIS = 1500  # beyond it a step would cost milliseconds
+LARGEST_BASIS = 1500  # with more, a step would take milliseconds
 DAMAGED = "the saved online model does not fit, or is damaged"
 WARM_UP = 16  # stages, a power of 2, before the model learns in units of the observations
-LARGEST_INPUT = 1e6  # an observation beyond counts as this much
+LARGEST_INPUT = 1e6  # observations are clipped to this size
 HEADROOM = 1.4  # psi has room for predictions beyond the largest feedback so far
 
 
@@ -28,7 +28,7 @@ class OnlineLinear:
     """Predict each objective from observation and action by recursive least squares; no network needed.
 
     The model is linear in [1, o, a, o x a], with the observation o clipped to ±clip. All arms share it, because the
-    feedback of an action does not depend on the controller that proposed it: every stage informs about every arm.
+    feedback of an action does not depend on the controller that proposed it: all arms learn from every stage.
 
     normalize: divide observations by their spread so far, and psi by the largest feedback so far, rounded up to a power
     of 2; then psi is never longer than 1. A discrete action of the environment that is driven is one-hot.
@@ -67,7 +67,7 @@ class _Model(BoundFeature):
         self._early: list[FloatArray] = []  # rows [o, a, feedback] that wait until the spread of o is known
 
     def attach(self, env: Any) -> None:
-        """Take notice of the actions of the environment."""
+        """Read the action space of the environment."""
         space = getattr(env, "single_action_space", None) or getattr(env, "action_space", None)
         if self.options.normalize and isinstance(space, Discrete) and not self.basis:
             self.actions, self._first = int(space.n), int(space.start)
@@ -114,11 +114,11 @@ class _Model(BoundFeature):
         return np.asarray(np.eye(self.actions)[number])
 
     def _notice(self, o: FloatArray, feedback: FloatArray) -> None:
-        """Add an observation (observation_size,) to the statistics; change the units where they have grown."""
+        """Add an observation (observation_size,) to the statistics; enlarge the units if necessary."""
         largest = HEADROOM * math.sqrt(self.size) * np.abs(feedback)
         grown = largest > self.unit
         self.unit[grown] = 2.0 ** np.ceil(np.log2(largest[grown]))
-        # A wrong reading must not become the unit of all others.
+        # A wrong reading must not set the unit of all others.
         o = np.clip(o, -LARGEST_INPUT, LARGEST_INPUT)
         if self.count >= WARM_UP:
             reach = self.options.clip * self.inputs[1]
@@ -132,11 +132,11 @@ class _Model(BoundFeature):
             self._renormalize()
 
     def _renormalize(self) -> None:
-        """Take the statistics so far as the new units of observations, and express the model in them, exactly."""
+        """Use the statistics so far as the new units of observations, and convert the model to them exactly."""
         old_mean, old_spread, mean, squares = self.inputs
         spread = np.sqrt(squares / self.count)
         spread = np.where(spread > 1e-8 * np.maximum(1.0, np.abs(mean)), spread, 1.0)
-        if self.count == WARM_UP:  # nothing was learned before: the prior belongs to these units
+        if self.count == WARM_UP:  # nothing was learned before: the prior is in these units
             self.inputs[0], self.inputs[1] = mean, spread
             return
         change = np.diag(np.append(1.0, spread / old_spread))  # [1, old o] = change @ [1, new o]

@@ -63,8 +63,8 @@ def _trained_together(controllers: Sequence[Controller]) -> bool:
 class NextStepPredictions(BoundFeature):
     """[reward, -cost] of the next step, as the controllers predict it.
 
-    trusted: the learner starts with the prior that the predictions are right, up to TRUST. Rewards of a step are so
-    small that from a prior of 0 it would choose by its optimism for thousands of steps, not by the predictions.
+    trusted: the learner starts with the prior that the predictions are right, up to TRUST. The rewards of a step are
+    small: from a prior of 0, optimism instead of the predictions would decide for thousands of steps.
     """
 
     size = 2

@@ -25,7 +25,7 @@ FEATURES: dict[str, type[Any]] = {
 }
 
 LOOKING_AHEAD = LookAhead, SimulatedLookAhead  # the features that have a dial
-OBJECTIVES = ("reward", "-cost")  # that look-ahead networks estimate
+OBJECTIVES = ("reward", "-cost")  # of look-ahead networks
 
 
 def default_feature(controllers: Sequence[Any], *, objectives: Sequence[str] = OBJECTIVES) -> Feature:

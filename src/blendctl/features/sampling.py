@@ -50,7 +50,7 @@ class SampleTable:
         return Estimate(np.nanmean(returns, axis=2), np.nanmean(costs, axis=2), *errors)
 
     def unclear(self, weight: FloatArray) -> IndexArray:
-        """Return the worlds in which a paired test does not say which controller is best."""
+        """Return the worlds in which a paired test does not decide which controller is best."""
         returns, costs = self._continued(weight)
         score = returns - weight[:, None, None] * costs  # (n, controllers, samples)
         best = np.nanmean(score, axis=2).argmax(axis=1)

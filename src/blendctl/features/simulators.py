@@ -1,4 +1,4 @@
-"""Simulators of the futures: which one an environment is, and copies of environments of any kind."""
+"""Simulate futures in copies of any environment; select the simulator for an environment."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SET_TOLERANCE = 1e-3  # observations are rounded, and differences grow
 
 
 def as_simulator(env: Any, *, set_state: SetState | None, cost: CostFunction | None, threads: int | None) -> Simulator:
-    """Return the simulator that an environment is: its own copies, or with `set_state` a second instance."""
+    """Return the simulator for an environment: copies of it, or with `set_state` copies of a second instance."""
     if set_state is not None:
         return SecondEnvironment(env, set_state, cost=cost)
     from blendctl.features.world_simulators import OwnWorlds, own_world  # loads MuJoCo
@@ -52,8 +52,8 @@ class Twin:
     """
 
     world: Task | str
-    max_episode_steps: int | None = None  # by default those of the world
-    memory: bool = True  # use what was seen since the episode began, not the last observation alone
+    max_episode_steps: int | None = None  # None: the world's limit
+    memory: bool = True  # use all observations of the episode, not only the last one
 
     def open(self, *, threads: int | None) -> RebuiltWorlds:
         """Return the simulator; None uses all cores."""
@@ -99,7 +99,7 @@ class _EnvBranches(Branches):
 
 
 class CopiedEnvironment(Simulator):
-    """Copies of the very environments; each draws its future from a new seed. Copying is checked beforehand."""
+    """Copies of the driven environment; each draws its future from a new seed. Copying is checked beforehand."""
 
     copies_driven = True
 
@@ -164,7 +164,7 @@ def action_limits(env: Any) -> tuple[Any, Any] | None:
 
 
 def _check_set_state(simulator: SecondEnvironment) -> None:
-    """Step an environment and one that was set to its state with the same actions; raise InputError where they part."""
+    """Step an environment and one set to its state with the same actions; raise InputError if they differ."""
     one, cost = simulator.copier.copy(simulator.env), simulator.cost
     observation, _ = one.reset(seed=0)
     one.action_space.seed(0)

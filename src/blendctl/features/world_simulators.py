@@ -51,7 +51,7 @@ class OwnWorlds(Simulator):
         return _WorldBranches(self.batch, copy_worlds(self.source.worlds, rows), seeds)
 
     def batch(self, rows: int) -> WorldBatch:
-        """Return a batch that steps so many worlds."""
+        """Return a batch that steps `rows` worlds."""
         if self._batch is None or self._batch.num_envs < rows:
             steps = self.source.compiled_task.max_steps
             self._batch = WorldBatch(self.source.task, rows, threads=self.threads, max_steps=steps)
@@ -68,7 +68,7 @@ def rebuilt_worlds(world: Task | str, *, max_steps: int | None, threads: int | N
 class RebuiltWorlds(Simulator):
     """Futures of worlds that are rebuilt from their observations.
 
-    memory: use what was seen since the episode of a world began.
+    memory: use all observations of a world's episode.
     """
 
     def __init__(self, source: WorldBatch, *, threads: int | None, memory: bool) -> None:

@@ -1,4 +1,4 @@
-"""Fit a blend to an environment and its controllers: one call from two black boxes to a verdict."""
+"""Fit a blend to an environment and its controllers, and judge it: one call, for black-box controllers."""
 
 from blendctl.fitting.fit_files import FitResult
 from blendctl.fitting.pipeline import fit

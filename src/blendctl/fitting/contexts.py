@@ -27,15 +27,15 @@ MakeEnv = Callable[[], gymnasium.Env[Any, Any]]
 
 DIAL_SPAN = 10.0  # the dial reaches from a tenth to ten times the weight at which the controllers are equal
 PREFERENCES = (0.5, 0.35, 0.65)  # of the dial; the first is that weight
-DWELLS = (1, 3)  # decisions that a controller drives at least
+DWELLS = (1, 3)  # minimum decisions per controller
 MINIBATCH = 256
-COPY_STEPS = 3  # control steps that a copy of an environment counts as
+COPY_STEPS = 3  # cost of copying an environment, in control steps
 HORIZONS = (4, 16)  # of simulated futures, in decisions
 
 
 @dataclass(frozen=True)
 class EnvSource:
-    """The environment of a fit, made as often as needed."""
+    """The environment of a fit; makes instances on demand."""
 
     make: MakeEnv
     spec: EnvironmentSpec | None = None  # None if it has no name
@@ -46,7 +46,7 @@ class EnvSource:
         return self.spec.name if self.spec is not None and self.spec.is_plain_world else None
 
     def copy_seconds(self) -> float | None:
-        """Return the time of a copy of the environment; None if a copy does not continue as the environment does."""
+        """Return the time to copy the environment; None if copies are not exact."""
         if self.world is not None:
             return 0.0
         env = FlatEnv(self.make())
@@ -77,11 +77,11 @@ class EnvSource:
 
 @dataclass(frozen=True)
 class ContextTask:
-    """What candidates are made for."""
+    """The task for which candidates are made."""
 
     source: EnvSource
     controllers: Sequence[Controller]
-    weight: float  # return that a unit of cost is worth to controllers that are equal in value
+    weight: float  # cost weight at which the controllers have equal value
     length: float  # control steps of an episode
     seed: int
 
@@ -97,10 +97,10 @@ class Candidate:
 
     kind: Literal["learned", "simulated"]
     hold: int
-    horizon: int | None = None  # control steps, of a simulated future
+    horizon: int | None = None  # control steps of a simulated future
     prefer: float = PREFERENCES[0]
     dwell: int = DWELLS[0]
-    rule: str | None = None  # None: that of the context
+    rule: str | None = None  # None: the context's
 
     def about(self) -> dict[str, Any]:
         """Return its settings as JSON data."""
@@ -147,7 +147,7 @@ class Candidate:
 def learn_network(
     task: ContextTask, hold: int, *, plan: FitPlan, on_progress: Callable[[float], None]
 ) -> LookAheadNetwork:
-    """Train look-ahead networks that decide every `hold` steps; from branches where copies are exact."""
+    """Train look-ahead networks that decide every `hold` steps; from branches if copies are exact."""
     from blendctl.training import train_lookahead  # needs torch
 
     low, high = task.weight_range
@@ -187,7 +187,7 @@ def learn_network(
 
 
 def simulated_candidates(holds: Sequence[int], *, length: float, arms: int, most_steps: float) -> list[Candidate]:
-    """Return simulated contexts that simulate at most so many control steps in an episode; copies count as steps."""
+    """Return simulated contexts within a budget of simulated control steps per episode; copies count as steps."""
     found = []
     for hold, decisions in itertools.product(holds, HORIZONS):
         horizon = hold * decisions

@@ -36,12 +36,12 @@ class FitResult:
 
     @property
     def corner_score(self) -> float | None:
-        """Return the corner score of the blend on the test episodes; None where there is no corner."""
+        """Return the corner score of the blend on the test episodes; None without a corner."""
         return self.card["corner_score"]  # type: ignore[no-any-return]  # as `judge` wrote it
 
 
 def check_directory(directory: Path, *, replace: bool) -> None:
-    """Raise InputError if the directory holds an earlier run that must not be replaced; an unfinished one goes on."""
+    """Raise InputError if the directory holds a finished run that must not be replaced."""
     old = [name for name in FILES if (directory / name).exists()]
     if old and not replace and not (directory / UNFINISHED).exists():
         raise InputError(f"{directory} holds an earlier run ({old[0]}); use another directory, or replace it")
@@ -50,7 +50,7 @@ def check_directory(directory: Path, *, replace: bool) -> None:
 def write_fit(
     directory: Path, card: dict[str, Any], blender: Blender, network: LookAheadNetwork | None, *, guard: Guard
 ) -> FitResult:
-    """Write all files in place of earlier ones; card.json last, so that a directory with a card is whole."""
+    """Write all files in place of earlier ones; card.json last, so that a directory with a card is complete."""
     feature: Any = blender.declared_feature
     for name in FILES:
         (directory / name).unlink(missing_ok=True)

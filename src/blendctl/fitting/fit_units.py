@@ -1,4 +1,4 @@
-"""The kinds of unit of a fit: episodes of a switch, look-ahead networks, episodes of a candidate."""
+"""The unit functions of a fit: episodes of a switch, look-ahead networks, episodes of a candidate."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from blendctl.fitting.unit_progress import reporting
 from blendctl.switches.methods import find_method
 
 DRIVE, LEARN, BLEND_DRIVE = (f"{__name__}:{name}" for name in ("drive", "learn", "drive_candidate"))
-WATCHED_ROWS = 500  # observations that a unit keeps at most
+WATCHED_ROWS = 500  # most observations that a unit keeps
 
 
 @dataclass(frozen=True)
@@ -46,30 +46,30 @@ class Place:
 
     @functools.cached_property
     def flat(self) -> list[Controller]:
-        """The controllers, taking vectors."""
+        """The controllers, for vector observations."""
         return flat_controllers(self.controllers, self.env)
 
     @functools.cached_property
     def stateful(self) -> bool:
-        """Whether a controller has memory: it drives one environment at a time, from its beginning."""
+        """Whether a controller has memory: it drives one environment at a time, from the start of an episode."""
         return any(isinstance(controller, Stateful) for controller in self.controllers)
 
     @functools.cached_property
     def worlds(self) -> Callable[[int], VectorEnv[Any, Any, Any]]:
-        """Environments in lock-step by their number; they are opened once."""
+        """Function from a number to as many environments in lock-step, opened once."""
         return functools.cache(self.source.open)
 
     def task(self, parameters: Mapping[str, Any]) -> ContextTask:
-        """Return what candidates are made for."""
+        """Return the task of the candidates."""
         p = parameters
         return ContextTask(self.source, self.controllers, p["weight"], p["length"], p["seed"])
 
 
-_passed: dict[str, Place] = {}  # objects that have no name; they exist in this process only
+_passed: dict[str, Place] = {}  # unnamed objects of the user; they exist in this process only
 
 
 def pass_place(place: Place) -> dict[str, Any]:
-    """Return the parameters of units that use objects of this process."""
+    """Register objects of this process; return the parameters of units that use them."""
     token = uuid.uuid4().hex
     _passed[token] = place
     return {"passed": token}

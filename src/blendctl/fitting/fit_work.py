@@ -1,4 +1,4 @@
-"""Run the units of a fit: in worker processes with results on disk, or in this process with objects of the user."""
+"""Run the units of a fit: in worker processes with results on disk, or in this process with the user's objects."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from blendctl.fitting.unit_progress import ProgressListener
 
 UNFINISHED = "fitting"  # directory of the finished units, until the fit is written
 PLAN_FILE = "plan.json"
-OnDone = Callable[[float, int], None]  # units that are done, of how many
+OnDone = Callable[[float, int], None]  # units done, units in total
 
 
 class Work:
-    """Runs units in this process, and keeps their results in memory."""
+    """Run units in this process, and keep their results in memory."""
 
     workers = 1
     sessions = 1
@@ -35,7 +35,7 @@ class Work:
         self._listener = ProgressListener()
 
     def run(self, units: Sequence[Unit], on_done: OnDone) -> list[Result]:
-        """Run units, and the units that they follow; return their results in the order of `units`."""
+        """Run units and their predecessors; return the results in the order of `units`."""
         needed = with_predecessors([unit for unit in units if unit.key not in self.results])
         done = 0
 
@@ -57,11 +57,11 @@ class Work:
                 self.results[unit.key] = run_unit(unit.to_json(), before)
 
     def keep_plan(self, plan: FitPlan) -> FitPlan:
-        """Return the plan that an earlier session began with, else this one."""
+        """Return the plan of an earlier session if there is one, else this one."""
         return plan
 
     def finish(self) -> None:
-        """Remove what is not needed after a fit."""
+        """Remove temporary files."""
         self.results.clear()
 
     def close(self) -> None:
@@ -70,7 +70,7 @@ class Work:
 
 
 class StoredWork(Work):
-    """Runs units on an engine, and stores their results in a directory: the same command continues from there."""
+    """Run units on an engine, and store their results in a directory, so that the same command resumes."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class StoredWork(Work):
 
 
 def with_predecessors(units: Sequence[Unit]) -> list[Unit]:
-    """Return units with those that they follow, which come first."""
+    """Return units and their predecessors, predecessors first."""
     found: dict[str, Unit] = {}
     for unit in units:
         if unit.after is not None:
@@ -139,7 +139,7 @@ def with_predecessors(units: Sequence[Unit]) -> list[Unit]:
 
 
 def _remove(directory: Path) -> None:
-    """Remove a directory, and what an earlier removal has left: a kill in between leaves a hidden one, never a part."""
+    """Remove a directory, and leftovers of an earlier removal: a kill may leave a hidden one, never a partial one."""
     hidden = directory.with_name(f".{directory.name}")
     shutil.rmtree(hidden, ignore_errors=True)
     if directory.exists():

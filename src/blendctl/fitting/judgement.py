@@ -24,13 +24,13 @@ BOOTSTRAP_SEED = 20
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the test episodes show."""
+    """Result of the test episodes."""
 
     verdict: str  # "blend", the name of a controller, or "no difference"
     words: str
     score: Score  # of the blend
-    performant: str  # the controller of the highest return on other episodes than these
-    safe: str  # that of the lowest cost
+    performant: str  # the controller with the highest return on other episodes
+    safe: str  # the controller with the lowest cost
     rows: dict[str, dict[str, Any]]  # method -> means and intervals
     front: list[str]  # methods whose mean return and costs no other method dominates
 

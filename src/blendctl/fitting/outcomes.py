@@ -22,7 +22,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Whole episodes, those of one seed after another."""
+    """Whole episodes, in order of their seeds."""
 
     returns: FloatArray  # (episodes,)
     costs: FloatArray  # (episodes,)
@@ -41,7 +41,7 @@ class Outcomes:
 
     @classmethod
     def of(cls, tables: Sequence[pa.Table]) -> Outcomes:
-        """Join tables, one after another; a component that is missing somewhere is 0 there."""
+        """Join tables, in order; a missing cost component counts as 0."""
         names = dict.fromkeys(name for table in tables for name in table.column_names)
         columns = {
             name: np.concatenate(
@@ -109,14 +109,14 @@ def drive_blend(env: gymnasium.Env[Any, Any], blender: Blender, *, seed: int, ep
 class _CostWatcher(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Add up the components of the cost of an episode."""
 
-    only_watches = True  # a copy of the environment need not have it
+    only_watches = True  # copies of the environment leave it out
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)
         self._sums: dict[str, float] = {}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step, and add."""
+        """Step, and add the cost components."""
         result = self.env.step(action)
         for name, value in result[4].items():
             if name.startswith("cost_") and np.ndim(value) == 0:
@@ -124,6 +124,6 @@ class _CostWatcher(gymnasium.Wrapper[Any, Any, Any, Any]):
         return result
 
     def take(self) -> dict[str, float]:
-        """Return the sums of the episode, and begin anew."""
+        """Return and clear the sums of the episode."""
         sums, self._sums = self._sums, {}
         return sums

@@ -60,23 +60,23 @@ def fit(
         env: A built-in world, an id of Gymnasium, "module:factory" or "file.py:factory", a factory, or an environment.
         controllers: Two or more: what `open_controller` opens, controllers, or functions of the observation.
         out: Directory of the blend.
-        seed: Of all random numbers and episodes.
+        seed: Random seed.
         steps: Control steps of data; other stages get about twice as many.
-        minutes: Time in all, about; 10 without `steps`.
+        minutes: Approximate total time; 10 without `steps`.
         cost: A key of `info`, a function (observation, action, info), or "file.py:function". By default `info["cost"]`
             if there is one; without a cost the return alone is compared.
         env_args: Arguments of the factory, or of `gymnasium.make`.
         episode_steps: Limit of an episode.
-        names: Of the controllers.
+        names: Names of the controllers.
         hold: Control steps per decision; by default chosen on validation episodes.
         episodes: Test episodes; 60 by default, fewer with few steps.
         replace: Replace an earlier fit in `out`.
-        engine: "processes", "ray" or "inline": where episodes and networks run, as of `blendctl compare`.
+        engine: "processes", "ray" or "inline": where episodes and networks run, as in `blendctl compare`.
         workers: Processes; None uses all cores. More than one needs an environment and controllers that are named, and
             in a script `if __name__ == "__main__":`.
         address: Ray cluster address.
-        command: How it was called, for the card.
-        on_progress: Called with what is done and the share of the fit.
+        command: Command line, for the card.
+        on_progress: Called with a description of the work and the finished share of the fit.
     """
     if len(controllers) < 2:
         raise InputError(f"a blend needs two controllers or more, actually: {len(controllers)}")
@@ -128,7 +128,7 @@ def fit(
 def _make_and_spec(
     env: Any, arguments: Mapping[str, Any], cost: str | CostFunction | None, episode_steps: int | None
 ) -> tuple[MakeEnv, EnvironmentSpec | None]:
-    """Return a function that makes the environment anew at every call, and how it is named, None if it is not."""
+    """Return a function that makes an environment at every call, and its name, None if it has none."""
     if isinstance(env, str):
         named = cost if isinstance(cost, str) else None
         spec = EnvironmentSpec(env, arguments, cost=named, episode_steps=episode_steps)
@@ -150,7 +150,7 @@ def _cost_name(cost: Any) -> str | None:
 
 
 def _names(controllers: Sequence[Driver], opened: Sequence[Controller], names: Sequence[str] | None) -> list[str]:
-    """Return different names of the controllers, none of which is that of a method."""
+    """Return unique names of the controllers that differ from the names of methods."""
     if names is None:
         found = [
             display_name(one) if isinstance(one, str) else controller_label(controller)
@@ -165,5 +165,5 @@ def _names(controllers: Sequence[Driver], opened: Sequence[Controller], names: S
 
 
 def _spec(controller: Driver, name: str) -> str:
-    """Return how a controller was named; code that was passed as an object must be passed again."""
+    """Return the name by which a controller was passed; one passed as an object must be passed again."""
     return controller if isinstance(controller, str) else f"python:{name}"

@@ -1,4 +1,4 @@
-"""The plan of a fit: how many steps, gradient steps and episodes its parts get."""
+"""The plan of a fit: steps, gradient steps and episodes of its parts."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from dataclasses import dataclass
 
 from blendctl.errors import InputError
 
-MINUTES = 10.0  # unless the user chooses
-# Episodes of a stage have seeds of their own: no layout is met twice. Look-ahead training has those below 1e8.
+MINUTES = 10.0  # default
+# Every stage has its own range of seeds: no layout occurs twice. Look-ahead training uses seeds below 1e8.
 MEASURING, VALIDATION, TEST = 100_000_000, 200_000_000, 300_000_000
 SEED_ROOM = 10_000  # episodes of a stage
-SEEDS = 1_000  # fits with seeds of their own
+SEEDS = 1_000  # number of different fits
 
-DATA_SHARE = 0.3  # of the time of a fit by --minutes; as much again goes to the networks, the rest to episodes
+DATA_SHARE = 0.3  # of the time of a fit by --minutes; the networks get the same share, episodes the rest
 FEWEST_STEPS, MOST_STEPS = 1_000, 200_000
-FEW = 10  # episodes; with fewer to run, the stages get fewer than they should have
-UPDATE_SECONDS = 0.01  # a guess of what a gradient step takes
+FEW = 10  # episodes; a smaller budget shortens the stages
+UPDATE_SECONDS = 0.01  # estimated time of a gradient step
 
 
 @dataclass(frozen=True)
 class FitPlan:
-    """What the parts of a fit get."""
+    """Budget of the parts of a fit."""
 
     steps: int  # control steps of data for the networks, for all holds
     updates: int  # gradient steps of the collection, and as many of the final networks, for each hold
     holds: tuple[int, ...]  # control steps per decision, to choose from
     validation: int  # episodes
     test: int  # episodes
-    thresholds: int  # settings of the swept threshold, at most
-    worlds: int  # that run in lock-step
+    thresholds: int  # most settings of the swept threshold
+    worlds: int  # worlds in lock-step
     branching: bool = False  # all controllers drive from every state of the data
 
 
@@ -48,7 +48,7 @@ def make_plan(
     episodes: int | None,
     workers: int = 1,
 ) -> FitPlan:
-    """Divide a budget: `steps` of data, or `minutes` in all of `workers`; length: control steps of an episode.
+    """Divide a budget: `steps` of data, or `minutes` of `workers` in total; length: control steps of an episode.
 
     >>> plan = make_plan(length=200, step_seconds=1e-4, worlds=6, steps=2000, minutes=None, hold=None,
     ...                  episodes=None)

@@ -26,20 +26,20 @@ from blendctl.fitting.plan import MEASURING, MINUTES, TEST, VALIDATION, FitPlan,
 from blendctl.switches.methods import METHODS
 from blendctl.switches.threshold import Threshold, best_threshold, list_thresholds
 
-MEASURED_EPISODES = 10  # of each controller, for the scales
-WORLDS = 6  # that run in lock-step; one if a controller has memory
+MEASURED_EPISODES = 10  # per controller, for the scales
+WORLDS = 6  # in lock-step; one if a controller has memory
 BLOCK = 6  # episodes of a unit
 SLOWEST_COPY = 20.0  # control steps that a copy may take, else data are not branched
-LEARNED_MARGIN = 0.03  # utility by which simulation must be better, because it needs a copy of the world to drive
+LEARNED_MARGIN = 0.03  # utility by which simulation must be better, because driving then needs a copy of the world
 SIMULATION_SHARE = 0.3  # of all control steps of a fit
-RULES = ("maximal-loss",)  # to try besides that of the context, with more than two controllers; with two they agree
+RULES = ("maximal-loss",)  # tried besides the context's, with more than two controllers; with two they agree
 Drive = tuple[Unit, ...]  # the episodes of a driver, one block after another
-OnProgress = Callable[[str, float], None]  # what is done, share of the fit
+OnProgress = Callable[[str, float], None]  # description of the work, finished share of the fit
 
 
 @dataclasses.dataclass
 class FitRun:
-    """The stages of a fit, and what they have found."""
+    """The stages of a fit, and their results."""
 
     place: Place
     names: list[str]
@@ -72,7 +72,7 @@ class FitRun:
         means = np.stack([one.points.mean(axis=0) for one in alone])
         best, cheap = int(means[:, 0].argmax()), int(means[:, 1].argmin())
         self.fallback = self.names[cheap if len(self.objectives) == 2 else best]
-        if best == cheap:  # one is best in both, or there is no cost: the other end of the line is the worst
+        if best == cheap:  # one is best in both, or there is no cost: the other end of the line is the worst controller
             cheap = int(means[:, 0].argmin())
         performant, safe = self.names[best], self.names[cheap]
         between = [arm for arm in range(len(self.names)) if arm not in (best, cheap)]
@@ -140,7 +140,7 @@ class FitRun:
         return float(self.scales.utility(outcomes.points).mean())
 
     def _has_cost(self) -> bool:
-        """Return whether a step has a cost; raise if the one that was named is missing."""
+        """Return whether a step has a cost; raise if a named cost is missing."""
         env = self.place.env
         env.reset(seed=first_seed(MEASURING, self.seed))
         env.action_space.seed(self.seed)
@@ -227,7 +227,7 @@ class FitRun:
     def _choose(
         self, tried: list[tuple[Candidate, Outcomes]], plan: FitPlan
     ) -> tuple[Candidate, list[tuple[Candidate, Outcomes]], list[dict[str, Any]]]:
-        """Choose context and hold, then dwell and rule, then the preference, each where it is best on validation.
+        """Choose context and hold, then dwell and rule, then the preference, each by its value on validation episodes.
 
         Return the candidate, all that were tried, and the measured points of its dial.
         """
@@ -240,7 +240,7 @@ class FitRun:
         others = [dataclasses.replace(best, dwell=dwell) for dwell in DWELLS[1:]]
         others += [dataclasses.replace(best, rule=rule) for rule in rules]
         refined = self._validate(others, plan)
-        best, came = max([(best, came), *refined], key=value)  # the first of equals: the simplest
+        best, came = max([(best, came), *refined], key=value)  # the first of equals, which is the simplest
         preferences = PREFERENCES if len(self.objectives) == 2 else PREFERENCES[:1]
         settings = [dataclasses.replace(best, prefer=prefer) for prefer in preferences[1:]]
         turned = [(best, came), *self._validate(settings, plan)]
@@ -262,7 +262,7 @@ class FitRun:
     def _test(
         self, candidate: Candidate, plan: FitPlan, observations: FloatArray
     ) -> tuple[dict[str, Outcomes], dict[str, dict[str, Any]]]:
-        """Run all methods on the test episodes; return their outcomes, and the settings of those that have some."""
+        """Run all methods on the test episodes; return their outcomes, and the settings of methods with settings."""
         settings: dict[str, dict[str, Any]] = {}
         ordered = [self.names[arm] for arm in self.order]
         drives = {BLEND: self._drive_candidate(candidate, plan.test, TEST)} | {

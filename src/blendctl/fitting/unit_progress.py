@@ -1,4 +1,4 @@
-"""Report how far a long unit is, from a worker process to the process that shows it."""
+"""Report the progress of a long unit from a worker process to the process that shows it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-DIRECTORY = "BLENDCTL_FIT_PROGRESS"  # variable that workers inherit: where they write, a file per process
+DIRECTORY = "BLENDCTL_FIT_PROGRESS"  # environment variable: the directory to which workers write, one file per process
 EVERY = 0.5  # seconds between two reports
 
 
 @contextmanager
 def reporting() -> Iterator[Callable[[float], None]]:
-    """Return a function that reports the share of a unit; nobody may listen."""
+    """Yield a function that reports progress; without a listener it does nothing."""
     place = os.environ.get(DIRECTORY)
     file = None if place is None else Path(place) / str(os.getpid())
     last = 0.0
@@ -35,19 +35,19 @@ def reporting() -> Iterator[Callable[[float], None]]:
 
 
 class ProgressListener:
-    """Listens to workers that are started after it."""
+    """Listen to workers that are started after it."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="blendctl-fit-", ignore_cleanup_errors=True)
         os.environ[DIRECTORY] = self._folder.name
 
     def shares(self) -> float:
-        """Return the shares of all units that run, added up."""
+        """Return the sum of the shares of all running units."""
         total = 0.0
         for file in Path(self._folder.name).glob("*"):
             try:
                 total += float(file.read_text())
-            except (OSError, ValueError):  # it has just ended, or is being written
+            except (OSError, ValueError):  # the unit has just ended, or the file is being written
                 continue
         return total
 

@@ -1,4 +1,4 @@
-"""Show a run to a person: one self-contained page with a replay, the same page live, and the figures."""
+"""Reports of runs: one self-contained page with a replay, the same page live, and the figures."""
 
 from blendctl.reports.build import build_report
 

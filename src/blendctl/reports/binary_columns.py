@@ -19,7 +19,7 @@ _TYPES: dict[str, np.dtype[Any]] = {"f": np.dtype("<f4"), "i": np.dtype("<i4"), 
 
 
 class Packer:
-    """Collect columns and texts; `directory` says where each begins in the bytes of all.
+    """Collect columns and texts; `directory` has the position of each in the bytes of all.
 
     >>> packer = Packer()
     >>> packer.add("x", [1.0, 2.0], "f"), packer.add("arm", [0, 1, 1], "b")
@@ -69,7 +69,7 @@ def round_bits(values: NDArray[np.float32], bits: int) -> NDArray[np.float32]:
 
 
 def as_script_text(data: Any) -> str:
-    """Return JSON that is safe inside a <script> element, whatever names it contains; dataclasses become objects.
+    """Return JSON that is safe inside a <script> element for any text; dataclasses become objects.
 
     >>> "<" in as_script_text({"name": "</script><b>"})
     False

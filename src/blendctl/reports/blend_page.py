@@ -20,7 +20,7 @@ SCORE_NOTE = "Corner score: 0 on the line of all mixtures, 1 at the return of th
 
 
 def headline(run: BlendRun) -> Headline:
-    """Return the headline: the verdict about the blend, and what of the run is missing."""
+    """Return the headline: the verdict about the blend, and the missing parts of the run."""
     banner = list(run.folder.missing)
     damaged = {"record": run.stages and run.stages.damaged, "track": run.poses and run.poses.damaged}
     for what, files in (damaged | {"pictures": run.damaged_pictures}).items():
@@ -36,7 +36,7 @@ def headline(run: BlendRun) -> Headline:
 
 
 def _claims(run: BlendRun) -> list[str]:
-    """Return which features decided, and how the budget was held."""
+    """Return the features that decided, and the compliance with the budget."""
     summary, features = run.summary, run.stages.header.get("features") if run.stages else ""
     claims = [f"Features that decided: {features}."] if features else []
     if "over_budget_ci95" in summary:
@@ -71,25 +71,23 @@ def table(run: BlendRun) -> Table | None:
         rows = [replace(row, costs=(None, None, None)) for row in rows]
     note = NOTE
     if standing is not None:
-        note += (
-            f" Mixing: {standing.performant} drives some episodes by chance, {standing.safe} the others. {SCORE_NOTE}"
-        )
+        note += f" Mixing: {standing.performant} drives random episodes, {standing.safe} the others. {SCORE_NOTE}"
     if not any(value is not None for row in rows for value in (row.correct, row.loss, row.bound)):
         return Table(rows, note)
     return Table(rows, f"{note} {_judged_note(run.judged)}", run.judged)
 
 
 def _judged_note(judged: str) -> str:
-    """Say what correct choices, losses and their bound are about."""
+    """Explain the scope of correct choices, losses and their bound."""
     return (
-        f"Correct, loss and bound are about {judged} after a decision, and say nothing of the episode: the share of "
+        f"Correct, loss and bound cover {judged} after a decision, not the episode: the share of "
         "choices that no other controller’s feedback dominates, the mean of the true maximal losses in scaled units, "
-        "and what this mean cannot exceed."
+        "and the upper bound of this mean."
     )
 
 
 def _mixing(standing: Standing) -> TableRow:
-    """Return the row of mixing by chance, with the return nearest to that of the blend."""
+    """Return the row of random mixing whose return is nearest to that of the blend."""
     return TableRow(
         "mixing",
         f"{standing.share:.0%} of the episodes with {standing.performant}",
@@ -130,7 +128,7 @@ def _row(
 
 
 def provenance(run: BlendRun) -> Provenance:
-    """List what is needed to repeat the run, and the cards of its controllers."""
+    """List the data for repeating the run, and the cards of its controllers."""
     about, stages = run.about, run.stages
     seed, episodes = about.get("seed"), about.get("episodes") or about.get("planned_episodes") or 1
     options = [
@@ -156,7 +154,7 @@ def provenance(run: BlendRun) -> Provenance:
 
 
 def _environment(about: dict[str, Any]) -> str:
-    """Describe how an environment was made, "" if its name says it all."""
+    """Describe the settings of an environment, "" if there are none."""
     made = about.get("environment") or {}
     parts = [f"{name} {value}" for name, value in (made.get("arguments") or {}).items()]
     parts += [f"cost {made['cost']}"] if made.get("cost") else []

@@ -22,7 +22,7 @@ from blendctl.statistics import mean_interval
 
 @dataclass(frozen=True)
 class BlendRun:
-    """What the sections of a blend's page read."""
+    """Data for the sections of a blend's page."""
 
     folder: RunDir
     stages: StageTable | None  # None without a record
@@ -33,7 +33,7 @@ class BlendRun:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the run wrote about itself: run.json and summary.json together."""
+        """Metadata of the run: run.json and summary.json together."""
         return self.folder.about | self.folder.summary
 
     @property
@@ -57,14 +57,14 @@ class BlendRun:
 
     @property
     def judged(self) -> str:
-        """What `correct`, the loss and its bound are about: "the next 20 ms", or so many control steps."""
+        """Time that `correct`, the loss and its bound cover: "the next 20 ms", or a number of control steps."""
         if self.about.get("judged") or self.stages is None:
             return str(self.about.get("judged") or "the next control step")
         return stage_in_words(int(self.stages.column("steps").max()), self.about.get("control_period"))
 
 
 def read_blend_run(folder: RunDir, *, replays: int, megabytes: float = MEGABYTES) -> BlendRun:
-    """Read a run; the `replays` costliest episodes are to be replayed, with pictures of so many megabytes."""
+    """Read a run with its `replays` costliest episodes, for a replay, and with pictures up to a size in megabytes."""
     stages, poses = read_stages(folder.record), read_poses(folder.track)
     about = folder.about | folder.summary
     if stages is None:
@@ -97,7 +97,7 @@ def plot_entries(run: BlendRun, wanted: Sequence[str]) -> BlendRun:
 
 
 def _no_picture(about: dict[str, Any], poses: PoseTable | None) -> str:
-    """Say why an episode has neither a map nor pictures."""
+    """Return the reason why an episode has neither a map nor pictures."""
     if about.get("no_pictures"):
         return f"No pictures: {about['no_pictures']}."
     if poses is not None and poses.scenery is not None:

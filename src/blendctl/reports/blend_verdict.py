@@ -1,4 +1,4 @@
-"""Judge the blend by each controller alone and by mixing them by chance, in words."""
+"""Compare the blend in words with each controller alone and with random mixing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def compare(first: dict[str, Any], second: dict[str, Any], quantity: str) -> int
 
 
 def verdict_sentence(summary: dict[str, Any], names: list[str], *, has_cost: bool = True) -> str:
-    """Say in one short sentence whether the blend is better, and its means."""
+    """Return in one short sentence whether the blend is better, and its means."""
     episodes, alone = summary["episodes"], summary.get("alone") or {}
     means = f"return {summary['return_mean']:.1f}"
     means += f", cost {summary['cost_mean']:.1f}" if has_cost else ""
@@ -54,7 +54,7 @@ def verdict_sentence(summary: dict[str, Any], names: list[str], *, has_cost: boo
     standing = standing_of(summary, names) if has_cost else None
     if standing is None or standing.score.interval is None:
         return f"No controller alone is shown to be better or worse than the blend: {over}."
-    mixing = f"mixing {standing.performant} and {standing.safe} by chance"
+    mixing = f"random mixing of {standing.performant} and {standing.safe}"
     low, high = standing.score.interval
     if low > 0:
         return f"The blend is better than {mixing}: {over}."
@@ -80,7 +80,7 @@ def relations(summary: dict[str, Any], names: list[str], *, has_cost: bool = Tru
         span = standing.score.interval
         words = "no interval" if span is None else f"95% interval {span[0]:+.2f} to {span[1]:+.2f}"
         sentences.append(
-            f"Corner score {standing.score.value:+.2f} ({words}): 0 is mixing by chance, 1 the return of "
+            f"Corner score {standing.score.value:+.2f} ({words}): 0 is random mixing, 1 the return of "
             f"{standing.performant} at the cost of {standing.safe}."
         )
     return sentences

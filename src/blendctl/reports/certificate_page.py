@@ -16,7 +16,7 @@ WIDTH, HEIGHT, FOOT = 640, 110, 18
 
 
 def certificate_html(certificate: Certificate) -> str:
-    """Return the page of a certificate; names and texts in it are safe, whatever they contain."""
+    """Return the page of a certificate; all names and texts are escaped."""
     about, style = certificate.about, page_source("certificate.css")
     policy = f"default-src 'none'; style-src {inline_hash(style)}; img-src data:; base-uri 'none'; form-action 'none'"
     title = f"{about.get('driver', 'driver')} in {about.get('world', 'an environment')}"
@@ -41,7 +41,7 @@ def certificate_html(certificate: Certificate) -> str:
 
 
 def verdict_words(certificate: Certificate) -> str:
-    """Say whether the claim is proven, and by what."""
+    """Return whether the claim is proven, and how."""
     claim, shown = certificate.claim, certificate.bounds
     how = "sequential test, " if certificate.sequential else ""
     dial = certificate.about.get("dial")
@@ -92,11 +92,11 @@ def _assumptions(certificate: Certificate) -> str:
             f"The bounds of all {certificate.settings} settings hold together; the claim is tested setting by setting, "
             "which needs no correction."
         )
-    return words + "Each bound holds with this confidence by itself, for any distribution of costs and returns."
+    return words + "Each single bound holds with this confidence, for any distribution of costs and returns."
 
 
 def _histogram(certificate: Certificate) -> str:
-    """Draw how many episodes cost how much, with the budget as a line."""
+    """Draw a histogram of the cost of the episodes, with the budget as a line."""
     costs, budget = np.array(certificate.costs), certificate.claim.budget
     top = max(float(costs.max()), 1.25 * budget)
     counts, _ = np.histogram(costs, bins=BINS, range=(0.0, top))

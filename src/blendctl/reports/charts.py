@@ -1,4 +1,4 @@
-"""Prepare charts as short series of points, and those of a blend."""
+"""Prepare charts as short series of points; chart a blend."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def series(
 
 
 def thin(*columns: FloatArray, points: int = POINTS) -> list[FloatArray]:
-    """Keep at most `points` rows of equally long columns, the first and the last among them.
+    """Keep at most `points` rows of equally long columns, including the first and the last.
 
     >>> thin(np.arange(10.0), points=4)
     [array([0., 3., 6., 9.])]
@@ -51,7 +51,7 @@ def loss_chart(title: str, lines: Sequence[tuple[ArrayLike, ArrayLike]], *, x: s
 
 
 def share_chart(prefix: str, x: ArrayLike, shares: dict[str, FloatArray], *, axis: str) -> Chart:
-    """Chart who drove: a share (n,) of the control steps for every controller."""
+    """Chart the share (n,) of the control steps of every controller."""
     lines = [series(name, x, 100.0 * share, color=arm) for arm, (name, share) in enumerate(shares.items())]
     return Chart(f"{prefix}Who drove", _known(lines), axis, "stack", unit="%", low=0.0, high=100.0)
 
@@ -72,7 +72,7 @@ def _known(lines: Sequence[Series]) -> list[Series]:
 
 
 def blend_charts(run: BlendRun) -> list[Chart] | None:
-    """Chart return, cost, correct choices, loss and its bound, shares and theta, as far as they are known."""
+    """Chart return, cost, correct choices, loss and its bound, shares and theta; leave out unknown ones."""
     stages = run.stages
     if stages is None:
         return None
@@ -91,9 +91,9 @@ def blend_charts(run: BlendRun) -> list[Chart] | None:
             unit="%",
             low=0.0,
             high=100.0,
-            note=f"no other controller is better in {run.judged}; this says nothing of the episode",
+            note=f"no other controller is better in {run.judged}; this does not cover the episode",
         ),
-        # The bound of a look-ahead run is about values to go, which no counterfactual step measures.
+        # The bound of a look-ahead run covers values to go, which counterfactual steps do not measure.
         *([] if stages.header.get("lookahead") else [loss_chart(title, losses, x="stage", note=note)]),
         _shares(stages),
         *_theta(run),

@@ -20,7 +20,7 @@ from blendctl.reports.run_dir import RunDir
 from blendctl.table_parts import read_table
 
 ALONE = ("performant", "safe")
-ORACLES = ("oracle", "ceiling")  # they look into the true future: no method of a robot
+ORACLES = ("oracle", "ceiling")  # they simulate the true future, which a robot cannot
 SHOWN = 3  # methods of the charts by episode, beside the controllers alone
 NOTE = (
     "Means per episode with 95% confidence intervals, all methods on the same episodes. Corner score: 0 is random "
@@ -69,7 +69,7 @@ def read_compare_run(folder: RunDir) -> CompareRun:
 
 
 def headline(run: CompareRun) -> Headline:
-    """Say which method leads, and whether it is shown to be better than mixing."""
+    """Return which method leads, and whether it is shown to be better than mixing."""
     summary = run.summary
     title = f"{summary['world']}: {len(run.methods)} methods, {summary['episodes']} episodes"
     if summary["corner"]["reason"] is not None:
@@ -84,7 +84,7 @@ def headline(run: CompareRun) -> Headline:
 
 
 def _claim(name: str, row: dict[str, Any]) -> str:
-    """Say in one sentence what the score of a method shows."""
+    """Describe the score of a method in one sentence."""
     interval = row["corner_score_ci95"]
     score = f"corner score {row['corner_score']:+.2f}"
     if interval is None:
@@ -119,7 +119,7 @@ def table(run: CompareRun) -> Table:
                 correct=row.get("correct_ratio"),
             )
         )
-    note = f"{NOTE} Who drove: the share of the first controller. Correct says nothing of the episode."
+    note = f"{NOTE} Who drove: the share of the first controller. Correct does not cover the episode."
     return Table(rows, note, "the next control step")
 
 
@@ -150,7 +150,7 @@ def charts(run: CompareRun) -> list[Chart]:
 
 
 def _pairs(values: dict[str, Any], method: str, at: int, quantity: str) -> Chart:
-    """Chart what a method has more than each controller alone on the same episode, in ascending order."""
+    """Chart the difference of a method from each controller alone on the same episode, in ascending order."""
     lines = []
     for arm, name in enumerate(ALONE):
         more = np.sort(np.subtract(values[method][at], values[name][at]))
@@ -176,12 +176,12 @@ def _color(name: str, run: CompareRun) -> Color:
 
 
 def warnings(run: CompareRun) -> list[str] | None:
-    """Say if the episodes are few."""
+    """Warn if there are few episodes."""
     return few_episodes(run.summary["episodes"], "") or None
 
 
 def provenance(run: CompareRun) -> Provenance:
-    """List what is needed to repeat the comparison."""
+    """List the data for repeating the comparison."""
     summary, about = run.summary, run.folder.about
     sessions = about.get("sessions") or []
     seeds = f"{summary['seed']} to {summary['seed'] + summary['episodes'] - 1}"

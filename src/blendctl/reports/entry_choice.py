@@ -12,15 +12,15 @@ from blendctl.errors import InputError, did_you_mean
 from blendctl.reports.run_data import PoseTable
 
 SHOWN = 3  # entries, unless some are named
-BLOCKS = 200  # of rows, whose means are compared: a plot shows no quicker change
+BLOCKS = 200  # blocks of rows whose means are compared: a plot cannot show faster changes
 
 
 def choose_entries(
     poses: PoseTable | None, episodes: Sequence[int], wanted: Sequence[str] | None
 ) -> list[tuple[str, str]]:
-    """Return labels and columns of the entries to plot: those that are wanted, or those that vary most in episodes.
+    """Return labels and columns of the entries to plot: the wanted ones, or those that vary most within episodes.
 
-    wanted: names or numbers of entries, each with a label of the reader if it has the form ENTRY=LABEL.
+    wanted: names or numbers of entries, or ENTRY=LABEL for another label.
     """
     names = [] if poses is None else poses.entries
     if wanted is None:

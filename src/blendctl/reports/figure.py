@@ -27,13 +27,13 @@ _STYLES: dict[str, dict[str, Any]] = {
     "random": {"color": "#767676", "ls": (0, (1.2, 1.3)), "marker": "x", "lw": 1.3},
     "bound": {"color": "#009E73", "ls": (0, (3.0, 1.2, 1.0, 1.2, 1.0, 1.2)), "marker": "^", "lw": 1.4},
 }
-_LABELS = {"random": "random switching", "bound": "bound of Theorem 2"}  # the others are called by their name
+_LABELS = {"random": "random switching", "bound": "bound of Theorem 2"}  # the others have their own names
 _ROWS = (
     ("return", "average return", ("performant", "safe", "blended")),
     ("cost", "average cost", ("performant", "safe", "blended")),
     ("correct_ratio", "correct choices", ("random", "blended")),
 )
-MARKS = 10  # approximate number of markers along a curve, for where dashes do not distinguish the roles
+MARKS = 10  # approximate number of markers along a curve, where dashes do not distinguish the roles
 
 
 class Curve(NamedTuple):

@@ -12,14 +12,14 @@ from blendctl.reports.scatter import draw_scatter, figure_bytes
 
 
 def fit_html(card: Mapping[str, Any]) -> str:
-    """Return the page of a fit's card; names and texts in it are safe, whatever they contain."""
+    """Return the page of a fit's card; all names and texts are escaped."""
     style = page_source("certificate.css")
     policy = f"default-src 'none'; style-src {inline_hash(style)}; img-src data:; base-uri 'none'; form-action 'none'"
     title = f"{' and '.join(card['names'])} in {card['environment']}"
     kind = "verdict passed" if card["verdict"] == "blend" else "verdict"
     parts = [
         f'<p class="kind">blendctl fit</p><h1>{escape(title)}</h1><p class="{kind}">{escape(card["words"])}</p>',
-        _section("Methods, on episodes that none of them was chosen on", _methods(card)),
+        _section("Methods, on unseen test episodes", _methods(card)),
         _section("Return against cost", _scatter(card)),
         _section("Settings that were tried, on validation episodes", _candidates(card)),
         _section("How it was made", _facts(card)),
@@ -84,7 +84,7 @@ def _candidates(card: Mapping[str, Any]) -> str:
         f"Chosen: {chosen['kind']} look-ahead, a decision every {chosen['hold']} control steps"
         f"{'' if dwell == 1 else f', at least {dwell} decisions from one switch to the next'}, prefer "
         f"{chosen['prefer']:g}. Utility: return / {card['scales']['return']:.4g} - cost / "
-        f"{card['scales']['cost']:.4g}, in units of what the controllers differ by."
+        f"{card['scales']['cost']:.4g}, in units of the difference between the controllers."
     )
     return _table(["context", *settings[1:], "utility"], rows) + f"<p>{escape(note)}</p>"
 
@@ -95,7 +95,7 @@ def _facts(card: Mapping[str, Any]) -> str:
         "controllers": ", ".join(card["controllers"]),
         "cost": card["cost"] or ('info["cost"]' if "-cost" in card["objectives"] else "none"),
         "seeds": ", ".join(f"{stage} from {first}" for stage, first in card["seeds"].items()),
-        "data": f"{card['plan']['steps']} control steps; {card['seconds']:g} s in all",
+        "data": f"{card['plan']['steps']} control steps; {card['seconds']:g} s in total",
         "versions": ", ".join(f"{name} {value}" for name, value in card["versions"].items()),
     }
     return _table(None, [[name, str(value)] for name, value in facts.items() if value], kind="facts")

@@ -11,12 +11,12 @@ from importlib import resources
 from blendctl.reports.binary_columns import as_script_text
 from blendctl.reports.page import Page, R
 
-# each builds on the ones before it; the scripts of the sections follow, then main
+# each uses the ones before it; the scripts of the sections follow, then main
 SCRIPTS = ("basics", "charts", "scatter", "episodes", "player", "world", "pictures", "panel", "timeline", "live")
 
 
 def page_html(page: Page[R], run: R) -> str:
-    """Return the page of a run; names and texts in its data are safe, whatever they contain."""
+    """Return the page of a run; all names and texts in its data are escaped."""
     data = page.data(run)
     style, script = page_source("style.css"), _script([part.name for part in page.sections])
     connect = "'self'" if page.kind == "live" else "'none'"
@@ -34,7 +34,7 @@ def page_html(page: Page[R], run: R) -> str:
     }
     first, *pieces = page_source("index.html").split("{{")
     built = [first]
-    # one pass, so that braces in the data are never filled in
+    # one pass, so that braces in the data are never replaced
     for piece in pieces:
         name, _, rest = piece.partition("}}")
         built += [values[name], rest]

@@ -1,4 +1,4 @@
-"""Show a run on a local web page while it goes on: the page of a report, fed by server-sent events.
+"""Show a running blend on a local web page: the page of a report, fed by server-sent events.
 
 The server listens on the loopback interface only, serves only the page and its events, and ends with the command.
 """
@@ -28,13 +28,13 @@ GRACE = 2.0  # s for open pages to fetch the last messages
 
 
 class LiveView:
-    """Serve a page on loopback that shows the run that it follows."""
+    """Serve a page on loopback that follows a run."""
 
     def __init__(self, world: str, names: list[str], *, objectives: list[str], port: int = 0) -> None:
         self.world, self.names, self.objectives = world, names, objectives
         self.scenery: dict[str, Any] | None = None
         self._messages: list[str] = []  # for pages that connect late
-        self._dropped = 0  # messages before them
+        self._dropped = 0  # number of earlier messages, which were dropped
         self._episode_at = 0  # number of the first message of the current episode
         self._episode = ("", -1)  # title of the run, and episode
         self._changed = threading.Condition()
@@ -44,7 +44,7 @@ class LiveView:
         self._rows = LiveRows([], "")
         self._sent = 0.0
         try:
-            self._server = _Server(port, self)
+            self._server = _LivePageServer(port, self)
         except OSError as error:
             raise InputError(f"the live page cannot listen on port {port}: {error}; try another, or --port 0") from None
         self._thread = threading.Thread(target=self._server.serve_forever, name="blendctl-live", daemon=True)
@@ -70,7 +70,7 @@ class LiveView:
         return publish
 
     def catch_up(self) -> None:
-        """Send what happened since the last message."""
+        """Send the records since the last message."""
         self._sent = time.perf_counter()
         if self._poses is None:
             return
@@ -82,7 +82,7 @@ class LiveView:
             self._send("rows", rows)
 
     def close(self) -> None:
-        """Send the end, wait until open pages have fetched it, and stop; closing twice is allowed."""
+        """Send the end of the run, wait until open pages have fetched it, and stop; closing twice is allowed."""
         if self._over:
             return
         self.catch_up()
@@ -116,7 +116,7 @@ class LiveView:
                 self._dropped += old
 
     def listen(self, after: int) -> tuple[list[tuple[int, str]], bool]:
-        """Wait for messages after a number; return them with their numbers, and whether they are the last."""
+        """Wait for messages after number `after`; return them with their numbers, and whether they are the last."""
         with self._changed:
             if self._dropped + len(self._messages) <= after and not self._over:
                 self._changed.wait(KEEP_ALIVE)
@@ -124,7 +124,7 @@ class LiveView:
             return list(enumerate(self._messages[first - self._dropped :], start=first + 1)), self._over
 
     def count_reader(self, change: int) -> None:
-        """Count the pages that listen."""
+        """Change the number of listening pages."""
         with self._changed:
             self._readers += change
 
@@ -133,14 +133,14 @@ SECTIONS: tuple[Section[LiveView], ...] = (Section("replay", "Replay", lambda vi
 LIVE_PAGE = Page("live", lambda view: Headline(view.world, "The run has not started yet."), SECTIONS)
 
 
-class _Server(LoopbackServer):
+class _LivePageServer(LoopbackServer):
     def __init__(self, port: int, view: LiveView) -> None:
         self.view = view
-        super().__init__(port, _Handler)
+        super().__init__(port, _LivePageHandler)
 
 
-class _Handler(LoopbackHandler):
-    server: _Server
+class _LivePageHandler(LoopbackHandler):
+    server: _LivePageServer
     protocol_version = "HTTP/1.1"
 
     def answer(self) -> None:

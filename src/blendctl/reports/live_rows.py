@@ -20,7 +20,7 @@ class LiveRows:
         self._first: dict[int, int] = {}  # by episode: steps of the run before it
 
     def add(self, record: Record) -> None:
-        """Add a record, which must not change any more."""
+        """Add a final record."""
         self._first.setdefault(record.episode, record.step - 1)
         self._records.setdefault(record.episode, []).append(record)
 

@@ -9,8 +9,8 @@ from typing import Generic, Protocol, TypeVar
 from blendctl.reports.page_data import Headline, PageData, SectionData
 
 
-class Run(Protocol):
-    """What every page needs of a run; the functions of sections take a more specific one."""
+class PageRun(Protocol):
+    """The part of a run that every page needs; the functions of sections take a more specific one."""
 
     @property
     def names(self) -> list[str]:
@@ -21,7 +21,7 @@ class Run(Protocol):
         """Return the names of the objectives."""
 
 
-R = TypeVar("R", bound=Run)
+R = TypeVar("R", bound=PageRun)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a page holds: the typed contract between Python and the scripts of the page.
+"""Content of a page: the typed contract between Python and the scripts of the page.
 
 `PageData` is written into the page as JSON; field names are the names that the scripts read. The parts below it are the
 data of the sections that come with blendctl. A section of your own may use any JSON data.
@@ -20,7 +20,7 @@ class Headline:
     title: str  # the world
     verdict: str
     claims: list[str] = field(default_factory=list)
-    banner: list[str] = field(default_factory=list)  # what is missing or damaged
+    banner: list[str] = field(default_factory=list)  # missing or damaged parts
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Table:
 
     rows: list[TableRow]
     note: str
-    judged: str = ""  # what correct, loss and bound are about: "the next 20 ms"
+    judged: str = ""  # time that correct, loss and bound cover: "the next 20 ms"
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,9 @@ class Chart:
 
     title: str
     series: list[Series]
-    x: str  # what the horizontal axis counts
+    x: str  # label of the horizontal axis
     kind: Literal["line", "dots", "stack", "scatter"] = "line"
-    y: str = ""  # what the vertical axis shows, "" if the title says it
+    y: str = ""  # label of the vertical axis, "" if the title has it
     unit: str = ""
     low: float | None = None  # ends of the vertical axis, None to fit the data
     high: float | None = None
@@ -116,7 +116,7 @@ class EpisodeCharts:
 
 @dataclass(frozen=True)
 class ForesightCharts:
-    """What was foreseen and what came: over the run, and through each of some episodes."""
+    """Predicted and observed values: over the run, and over each of some episodes."""
 
     note: str
     charts: list[Chart]
@@ -133,7 +133,7 @@ class Pictures:
 
 @dataclass(frozen=True)
 class Episode:
-    """An episode of a replay, and where its rows begin in the packed columns."""
+    """An episode of a replay, and the first of its rows in the packed columns."""
 
     number: int
     seed: int | None
@@ -170,7 +170,7 @@ class Moment:
     step: int
     until: int
     cost: float
-    arm: int  # that drove most of it, -1 for the safe action
+    arm: int  # the arm that drove most of it, -1 for the safe action
     share: float  # of that arm
 
 

@@ -1,4 +1,4 @@
-"""Warn the reader of a page of what limits its results."""
+"""Warn the reader of a page about limits of its results."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def few_episodes(episodes: int, where: str = "") -> list[str]:
 
 
 def too_long(rescaled: float) -> list[str]:
-    """Warn of feature vectors that were rescaled."""
+    """Warn about feature vectors that were rescaled."""
     if not rescaled:
         return []
     return [

@@ -1,4 +1,4 @@
-"""Collect what a replay shows of each episode: stages, poses, reasons; and its costliest moments."""
+"""Collect the data of a replay: stages, poses and reasons of each episode, and the costliest moments."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from blendctl.envs.pose_recorder import ENTRY
 from blendctl.reports.binary_columns import Packer
-from blendctl.reports.page import Run
+from blendctl.reports.page import PageRun
 from blendctl.reports.page_data import Episode, Moment, Pictures, Replay
 from blendctl.reports.run_data import PoseTable, StageTable
 
-BITS = 12  # of the mantissa: four digits, as many as the page shows
+BITS = 12  # of the mantissa: four digits, as shown on the page
 GAP = 10  # steps without cost that end a moment
 MOMENTS = 12
-NOT_POSES = ("episode", "step", "reward", "cost")  # columns of a track that are packed otherwise or not at all
+NOT_POSES = ("episode", "step", "reward", "cost")  # columns of a track that are packed differently or not at all
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -43,13 +43,13 @@ class ReplayData:
     episodes: list[ReplayedEpisode]  # those that are shown
     seed: int | None  # of episode 0
     note: str = ""
-    entries: list[tuple[str, str]] = field(default_factory=list)  # label and column of each that is plotted
+    entries: list[tuple[str, str]] = field(default_factory=list)  # label and column of each plotted entry
     pictures: dict[int, Pictures] = field(default_factory=dict)  # by episode
     control_period: float | None = None  # s
     no_picture: str = "This world cannot be drawn from above."
 
 
-class RecordedRun(Run, Protocol):
+class RecordedRun(PageRun, Protocol):
     """A run with episodes to replay."""
 
     @property
@@ -147,7 +147,7 @@ def _cut(stages: StageTable, poses: PoseTable | None, episode: int) -> _Cut:
 
 
 def _pose_rows(poses: PoseTable | None, episode: int) -> IntArray:
-    """Return the rows of an episode up to the first gap, which a damaged file leaves."""
+    """Return the rows of an episode up to the first gap, which comes from a damaged file."""
     if poses is None:
         return np.zeros(0, np.int64)
     rows = np.flatnonzero(poses.columns["episode"] == episode)
@@ -191,7 +191,7 @@ def _pack_poses(poses: PoseTable, rows: IntArray, packer: Packer) -> None:
 
 
 def moments(run: RecordedRun) -> list[Moment] | None:
-    """Find stretches with costs, at most ten free steps inside; the costliest first."""
+    """Find stretches with costs, interrupted by at most ten steps without cost; the costliest first."""
     recording = run.recording
     if recording is None:
         return None

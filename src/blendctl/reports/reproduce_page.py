@@ -117,7 +117,7 @@ def _charts(run: ReproduceRun, world: str) -> list[Chart]:
             axis,
             "dots",
             unit="%",
-            note="no other controller is better in the next control step; this says nothing of the episode",
+            note="no other controller is better in the next control step; this does not cover the episode",
         ),
         loss_chart(
             f"{prefix}Average loss and its bound",
@@ -131,7 +131,7 @@ def _charts(run: ReproduceRun, world: str) -> list[Chart]:
 
 
 def _roles(points: pa.Table, column: str, *, factor: float = 1.0) -> list[Series]:
-    """Return a line with its confidence interval for every role of which the column is known."""
+    """Return a line with its confidence interval for every role whose column is known."""
     curves = {role: curve(points, role, column) for role in COLORS}
     return [
         series(
@@ -170,7 +170,7 @@ def warnings(run: ReproduceRun) -> list[str] | None:
 
 
 def provenance(run: ReproduceRun) -> Provenance:
-    """List what is needed to repeat the experiment."""
+    """List the data for repeating the experiment."""
     about = run.folder.about
     sessions, identity = about.get("sessions") or [], about.get("identity") or {}
     last = sessions[-1] if sessions else {}

@@ -22,7 +22,7 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class ReproduceRun:
-    """What the sections of an experiment's page read."""
+    """Data for the sections of an experiment's page."""
 
     folder: RunDir
     points: pa.Table  # a row per data point, as in `experiments.tables.POINTS`
@@ -49,7 +49,7 @@ def read_reproduce_run(folder: RunDir, *, replays: int) -> ReproduceRun:
 
 
 def _repeat(folder: RunDir, points: Rows, replays: int) -> ReplayData | None:
-    """Repeat episodes in the first world in which that is possible."""
+    """Repeat episodes in the first world that allows it."""
     last = {row["world"]: row["data_point"] for row in points if row["role"] == "blended" and row["trace"] == 0}
     for world, point in last.items():
         with tempfile.TemporaryDirectory() as place:

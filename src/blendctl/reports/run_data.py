@@ -1,4 +1,4 @@
-"""Read a run back from its record and its track, as arrays."""
+"""Read a run from its record and its track, as arrays."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class StageTable:
 
     @property
     def units(self) -> FloatArray:
-        """Return what one unit of the decisions' numbers is worth, (m,), or (n, 1, m) in a look-ahead run."""
+        """Return the value of one unit of the decisions' numbers, (m,), or (n, 1, m) in a look-ahead run."""
         if not self.header.get("lookahead"):
             return self.scales
         units = np.stack([self.floats(f"unit_{goal}") for goal in self.header["objective_columns"]], axis=1)
@@ -74,7 +74,7 @@ class StageTable:
 
     @property
     def loss_unit(self) -> FloatArray:
-        """Return what one unit of a loss is worth in the first objective, () or (n, 1)."""
+        """Return the value of one unit of a loss in the first objective, () or (n, 1)."""
         return np.asarray(self.units[..., 0])
 
     def reasons(self, rows: NDArray[np.int64]) -> list[str]:
@@ -115,7 +115,7 @@ def read_stages(parts: list[Path]) -> StageTable | None:
 
 @dataclass(frozen=True)
 class PoseTable:
-    """Poses of everything: one row per step, and one for the initial state of each episode."""
+    """Poses of all bodies: one row per step, and one for the initial state of each episode."""
 
     scenery: dict[str, Any] | None  # None if the world cannot be drawn
     layouts: dict[int, list[list[float]]]  # by episode

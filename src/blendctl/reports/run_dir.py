@@ -1,4 +1,4 @@
-"""Find out what a directory holds: the output of `blend`, `reproduce` or `compare`, part of one, or something else."""
+"""Identify a directory: the complete or partial output of `blend`, `reproduce`, `compare` or `fit`, or another one."""
 
 from __future__ import annotations
 

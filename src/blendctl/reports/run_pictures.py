@@ -1,4 +1,4 @@
-"""Read the recorded pictures of a run, as many as a page has room for."""
+"""Read the recorded pictures of a run, up to the size limit of a page."""
 
 from __future__ import annotations
 

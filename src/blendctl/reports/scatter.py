@@ -150,7 +150,7 @@ def _limits(axes: Axes, standings: Mapping[str, Any]) -> None:
 
 
 def _labels(axes: Axes, methods: Mapping[str, Any]) -> None:
-    """Label every point beside the axes, joined to it by a thin line, so that labels do not overlap."""
+    """Label every point beside the axes, with a thin line to it, so that labels do not overlap."""
     low, high = axes.get_ylim()
     order = sorted(methods, key=lambda name: methods[name]["return_mean"])
     wanted = [(methods[name]["return_mean"] - low) / (high - low) for name in order]

@@ -1,4 +1,4 @@
-"""Compare a blend with mixing its first and its last controller by chance: the mixing line and the corner score."""
+"""Compare a blend with random mixing of its first and last controller: the mixing line and the corner score."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Standing:
 
 
 def standing_of(summary: dict[str, Any], names: Sequence[str]) -> Standing | None:
-    """Return where the blend stands; None unless the first and the last controller drove the same episodes alone."""
+    """Return the blend's standing; None unless the first and the last controller drove the same episodes alone."""
     alone = summary.get("alone") or {}
     if len(names) < 2 or names[0] not in alone or names[-1] not in alone:
         return None
@@ -39,7 +39,7 @@ def standing_of(summary: dict[str, Any], names: Sequence[str]) -> Standing | Non
     gain = float((performant - safe)[:, 0].mean())
     if gain > 0:
         share = min(max(float((blend - safe)[:, 0].mean()) / gain, 0.0), 1.0)
-    else:  # returns do not tell: as often as the performant controller drove
+    else:  # the returns define no share: use that of the performant controller in the blend
         share = (summary.get("arm_share") or {}).get(names[0], 0.5)
     return Standing(names[0], names[-1], score, share, share * performant + (1.0 - share) * safe)
 
@@ -65,8 +65,8 @@ def standing_chart(run: BlendRun) -> Chart | None:
     if standing.score.value is not None:
         points.append(Series("corner", "faint", [last["cost_mean"]], [first["return_mean"]]))
     note = (
-        f"Means per episode with 95% intervals. Mixing line: {standing.performant} drives some episodes by chance, "
-        f"{standing.safe} the others. Above and left of it a blend is worth something."
+        f"Means per episode with 95% intervals. Mixing line: {standing.performant} drives random episodes, "
+        f"{standing.safe} the others. A blend above and left of the line is better than mixing."
     )
     if standing.score.value is None:
         reason = (standing.score.reason or "").removeprefix("no corner: ")

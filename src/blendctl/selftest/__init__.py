@@ -1,4 +1,4 @@
-"""Checks that measure the promises of blendctl on this machine: `blendctl selftest` and `make verify` run this list."""
+"""Checks that measure blendctl's guarantees on this machine: `blendctl selftest` and `make verify` run them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of the blender: an action whatever fails, constant memory and time over a long life."""
+"""Checks of the blender: an action despite all failures, constant memory and time over a long run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAILURES: tuple[Any, ...] = (
 
 
 class Unreliable:
-    """A controller that fails at random: it raises or returns what no robot can use."""
+    """A controller that fails at random: it raises, or returns an unusable action."""
 
     def __init__(self, name: str, rng: np.random.Generator) -> None:
         self.name, self.rng = name, rng
@@ -56,11 +56,11 @@ def failures(steps: int) -> dict[str, float]:
 def long_drive(steps: int) -> dict[str, float]:
     """Drive and record for many steps; return the growth of memory and the change of the time per step.
 
-    In the last tenth a new blender drives beside the old one, step by step, so that both meet the same disturbances.
+    In the last tenth a new blender runs beside the old one, in alternating steps: both see the same disturbances.
     """
     rng = np.random.default_rng(0)
     tenth = max(steps // 10, 1000)
-    # Of the old and of the new one; written to now, so that the pages are not counted later.
+    # Times of the old and the new one. Written now, so that the memory pages are not counted as growth.
     nanoseconds = np.ones((2, tenth), np.int64)
     observations = rng.normal(size=(1000, 4))
     started, warm_up = 0.0, max(tenth, 10_000)

@@ -1,4 +1,4 @@
-"""What a check is, and how several are run: each in its own process, its figures against their limits."""
+"""Define checks, and run several of them: each in its own process, its figures against their limits."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ class Check:
 
     name: str
     limits: Mapping[str, float]  # figure -> largest value that passes
-    quick: int = 0  # repetitions in `blendctl selftest`; 0: not a part of it
+    quick: int = 0  # repetitions in `blendctl selftest`; 0: not included
     full: int = 1  # repetitions in `make verify`
     measure: Callable[[int], Mapping[str, float]] | None = None
     command: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     package: str | None = None  # must be installed, else the check is left out
-    timed: bool = False  # it measures times, or uses all cores itself: nothing else should run meanwhile
+    timed: bool = False  # it measures times or uses all cores: run nothing else meanwhile
 
     def words(self, repetitions: int) -> list[str]:
         """Return the command line that measures it."""
         if self.measure is not None:
-            return [sys.executable, "-m", "blendctl.selftest.one_check", self.name, str(repetitions)]
+            return [sys.executable, "-m", "blendctl.selftest.check_process", self.name, str(repetitions)]
         return [word.replace("{}", str(repetitions)) for word in self.command]
 
 
@@ -62,7 +62,7 @@ class Measured:
 
 
 class _Running:
-    """The processes that measure at present, each with a session of its own; `stop` ends them and what they started."""
+    """The running processes, each with its own session; `stop` ends them and their children."""
 
     def __init__(self) -> None:
         self._children: set[subprocess.Popen[str]] = set()
@@ -70,19 +70,19 @@ class _Running:
         self._lock = threading.RLock()  # a signal handler may stop them at any instant
 
     def add(self, child: subprocess.Popen[str]) -> None:
-        """Note a process that has begun."""
+        """Add a started process."""
         with self._lock:
             self._children.add(child)
             if self._stopped:
                 _send(child, signal.SIGKILL)
 
     def discard(self, child: subprocess.Popen[str]) -> None:
-        """Note that a process has ended."""
+        """Remove a process that has ended."""
         with self._lock:
             self._children.discard(child)
 
     def stop(self) -> None:
-        """Interrupt all processes, and kill those that are still there after a second."""
+        """Interrupt all processes; kill those that still run after a second."""
         with self._lock:
             self._stopped = True
             children = list(self._children)
@@ -96,13 +96,13 @@ class _Running:
 
 
 def _send(child: subprocess.Popen[str], number: signal.Signals) -> None:
-    """Send a signal to a process and to those of its session that are still there."""
+    """Send a signal to a process and to all processes of its session."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, number)
 
 
 def run_check(check: Check, repetitions: int, *, running: _Running | None = None) -> list[Measured]:
-    """Measure a check in its own process, which is in `running` meanwhile."""
+    """Measure a check in its own process, which `running` lists meanwhile."""
     started = time.perf_counter()
     figures, notes, message = _measure(check, repetitions, running or _Running())
     seconds = round(time.perf_counter() - started, 1)

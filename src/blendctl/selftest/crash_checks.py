@@ -1,4 +1,4 @@
-"""Checks of crash safety: runs that are killed and resumed, that find a full disk or a read-only place, or SIGTERM."""
+"""Checks of crash safety: kill and resume, a full disk, a read-only directory, SIGTERM."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ import numpy as np
 
 from blendctl.selftest.checks import Check
 
-READ_ONLY = "/sys/blendctl-selftest"  # nobody can make a directory there
+READ_ONLY = "/sys/blendctl-selftest"  # no directory can be made there
 END_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
-SMALL_FILES = (600, 5_000)  # bytes that a file may have on the "full disk"
+SMALL_FILES = (600, 5_000)  # largest size of a file on the "full disk", bytes
 
 
 _running: set[int] = set()  # children that were not waited for
@@ -33,13 +33,13 @@ _running: set[int] = set()  # children that were not waited for
 
 @dataclass(frozen=True)
 class Command:
-    """A command that can be killed: how it starts, how it goes on, and what its result is."""
+    """A command that can be killed: how to start it, how to resume it, and how to read its result."""
 
     words: tuple[str, ...]
-    state: str  # file that must exist before it can go on; it starts again without
+    state: str  # file that a resumed run needs; without it, the run starts again
     resume: tuple[str, ...]
-    results: Callable[[Path], dict[str, str]]  # what must be equal, by name
-    extend: tuple[str, ...] = ()  # the command that lets a finished run go on
+    results: Callable[[Path], dict[str, str]]  # digests that must be equal, by name
+    extend: tuple[str, ...] = ()  # the command that continues a finished run
 
 
 def _digest(data: bytes) -> str:
@@ -82,7 +82,7 @@ def _train_results(out: Path) -> dict[str, str]:
 
 
 def _lookahead_results(out: Path) -> dict[str, str]:
-    """Name the number of decisions: a resumed training goes on in new episodes, so its weights differ."""
+    """Return the number of decisions: a resumed training continues in new episodes, so its weights differ."""
     from blendctl.controllers import read_lookahead
     from blendctl.training.lookahead_checkpoint import read_checkpoint, read_decisions
 
@@ -144,7 +144,7 @@ def start(words: tuple[str, ...], out: str | Path, *, log: Path, file_limit: int
         os.dup2(descriptor, 2)
         if file_limit is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
-        # The commands lie above this layer and are found by name, as a shell finds them.
+        # The commands are in a higher layer, so they are found by name, as in a shell.
         importlib.import_module("blendctl.cli").main([*words, "--out", str(out)])
     except SystemExit as exit_:
         sys.stdout.flush()
@@ -162,7 +162,7 @@ def finish(child: int) -> int:
 
 @atexit.register
 def _end_children() -> None:
-    """End what Ctrl-C would leave behind."""
+    """End the children that Ctrl-C would leave behind."""
     for child in _running:
         os.killpg(child, signal.SIGKILL)
 
@@ -184,7 +184,7 @@ def available() -> dict[str, Command]:
 
 
 def kills(count: int) -> dict[str, float]:
-    """Kill commands at random instants, let them go on, and compare; return the runs whose results differ."""
+    """Kill commands at random times, resume them, and compare; return the number of runs whose results differ."""
     rng = np.random.default_rng(0)
     commands = available()
     _preload(commands)
@@ -214,14 +214,14 @@ def kills(count: int) -> dict[str, float]:
             if code or command.results(out) != results:
                 differing += 1
                 print(f"{name}, kill {number}: exit code {code}, {log.read_text()[-500:]}")
-    print(f"{resumed} of {count} went on where they were")
+    print(f"{resumed} of {count} resumed from a saved state")
     return {"results that differ": float(differing)}
 
 
 def refusals(limits: int) -> dict[str, float]:
-    """Run commands on a full disk and in a place that cannot be written to; return the unclear or unsafe ends.
+    """Run commands on a full disk and in a read-only directory; return the number of unclear or unsafe ends.
 
-    The message must be an error that names a file of the run, and what was there before must be unchanged.
+    The message must be an error that names a file of the run, and earlier files must be unchanged.
     """
     commands = available()
     _preload(commands)
@@ -248,17 +248,17 @@ def refusals(limits: int) -> dict[str, float]:
                     print(f"{name} in {out}, {limit} bytes: exit code {code}, left {parts}: {text[-800:]}")
             if command.extend and _kept(command.results(good)) != before:
                 unclear += 1
-                print(f"{name}: what was there before has changed")
+                print(f"{name}: earlier files have changed")
     return {"unclear ends": float(unclear)}
 
 
 def _kept(results: dict[str, str]) -> dict[str, str]:
-    """Return what a failed run must leave unchanged; the log of its progress may have grown by whole lines."""
+    """Return the results that a failed run must not change; its progress log may have grown by whole lines."""
     return {name: value for name, value in results.items() if name != "progress"}
 
 
 def terminations(count: int) -> dict[str, float]:
-    """Send SIGTERM to running commands; return the seconds until the slowest of their processes had ended."""
+    """Send SIGTERM to running commands; return the seconds until the last of their processes had ended."""
     rng = np.random.default_rng(0)
     commands = available()
     _preload(commands)

@@ -62,7 +62,7 @@ def _odd(data: Any, rng: np.random.Generator) -> Any:
 
 
 def _odd_value(rng: np.random.Generator) -> Any:
-    return copy.deepcopy(ODD_VALUES[rng.integers(len(ODD_VALUES))])  # a later change must not reach the list
+    return copy.deepcopy(ODD_VALUES[rng.integers(len(ODD_VALUES))])  # later changes must not affect the list
 
 
 def odd_tensor_header(data: bytes, rng: np.random.Generator) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Checks of the readers: whatever a damaged file causes is an error of blendctl, soon and in little memory."""
+"""Checks of the readers: a damaged file causes an error of blendctl only, quickly and in little memory."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from blendctl.selftest.checks import Check
 from blendctl.selftest.damage import damaged, odd_json, odd_tensor_header
 from blendctl.user_errors import describe_error
 
-LARGEST_GROWTH = 64.0  # MB; the samples are small, so that ten times their size does not count
+LARGEST_GROWTH = 64.0  # MB; the samples are so small that ten times their size does not matter
 
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader of files that may be damaged: how an intact sample is made, and what reads it."""
+    """A reader under test: how to make an intact sample, and how to read it."""
 
     file: str  # the sample that is damaged, in its folder
     make: Callable[[Path], None]  # writes the sample into a folder
@@ -36,7 +36,7 @@ class Reader:
 
 
 def _controller(folder: Path) -> None:
-    """Write a controller whose networks have few units, so that most damage is where it can do harm."""
+    """Write a controller whose networks have few units, so that most damage hits the file's structure."""
     from blendctl.controllers import load, write_controller
     from blendctl.controllers.dense import Dense
 
@@ -240,12 +240,12 @@ READERS = {
 
 @dataclass(frozen=True)
 class Fuzzed:
-    """What many damaged files caused."""
+    """Results of reading many damaged files."""
 
     escapes: tuple[str, ...]  # errors that are not blendctl's
     refused: int
     slowest: float  # s
-    growth: float  # MB of the peak of memory
+    growth: float  # of peak memory, MB
 
 
 def fuzz(reader: Reader, inputs: int, *, folder: Path, seed: int) -> Fuzzed:
@@ -282,7 +282,7 @@ def _peak() -> float:
 
 
 def damaged_files(inputs: int, *, name: str) -> dict[str, float]:
-    """Return how many damaged files escaped, how long the slowest took and how far memory grew."""
+    """Return the number of foreign errors, the time of the slowest file, and the growth of memory."""
     with tempfile.TemporaryDirectory() as place:
         done = fuzz(READERS[name], inputs, folder=Path(place), seed=sum(name.encode()))
     for escape in done.escapes[:20]:

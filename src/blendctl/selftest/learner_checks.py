@@ -1,4 +1,4 @@
-"""Checks of the learner: accuracy, memory and time of a long life; coverage of its bounds."""
+"""Checks of the learner: accuracy, memory and time over a long run; coverage of its bounds."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def solve_longdouble(matrix: NDArray[np.longdouble], right: NDArray[np.longdoubl
 def long_life(steps: int) -> dict[str, float]:
     """Decide and learn for many steps: the error of theta, the growth of memory, the change of the time per step.
 
-    In the last tenth a new learner lives beside the old one, step by step, so that both meet the same disturbances.
+    In the last tenth a new learner runs beside the old one, in alternating steps: both see the same disturbances.
     """
     d, m, arms = 4, 2, 3
     rng = np.random.default_rng(0)
@@ -53,7 +53,7 @@ def long_life(steps: int) -> dict[str, float]:
     old, young = (BlendingBandit(d, m, seed=0) for _ in range(2))
     gram, moment = np.eye(d, dtype=np.longdouble), np.zeros((d, m), np.longdouble)
     tenth = max(steps // 10, BLOCK)
-    # Of the old and of the new one; written to now, so that the pages are not counted later.
+    # Times of the old and the new one. Written now, so that the memory pages are not counted as growth.
     nanoseconds = np.ones((2, tenth), np.int64)
     before, used, fed = 0.0, np.empty((2, BLOCK, d)), np.empty((2, BLOCK, m))
     for start in range(-BLOCK, steps, BLOCK):  # the first block is the warm-up
@@ -81,7 +81,7 @@ def long_life(steps: int) -> dict[str, float]:
 
 
 def coverage(worlds: int) -> dict[str, float]:
-    """Let learners live in many kinds of worlds; return the shares of worlds in which a bound failed at any stage."""
+    """Run learners in many kinds of worlds; return the shares of worlds in which a bound failed at any stage."""
     rng = np.random.default_rng(1)
     failed, seen = np.zeros(3), 0
     per_group = max(worlds // (6 * len(FAMILIES)), 1)

@@ -8,13 +8,13 @@ import numpy as np
 
 from blendctl.arrays import FloatArray
 
-# Each keeps the assumptions of the bounds: |psi| <= 1, |theta| <= 1, noise that is sub-Gaussian with sigma.
+# Each satisfies the assumptions of the bounds: |psi| <= 1, |theta| <= 1, noise that is sub-Gaussian with sigma.
 FAMILIES = ("stationary", "heteroscedastic", "correlated", "adversarial")
 
 
 @dataclass(eq=False)
 class LinearWorlds:
-    """B worlds with feedback theta psi + noise; the family says how contexts and noise are drawn."""
+    """B worlds with feedback theta psi + noise; the family determines how contexts and noise are drawn."""
 
     family: str
     theta: FloatArray  # (B, objectives, features)
@@ -42,7 +42,7 @@ class LinearWorlds:
         return np.asarray(fresh * self.rng.uniform(0.5, 1.0, size=(*fresh.shape[:2], 1)))
 
     def feedback(self, mean: FloatArray, psi: FloatArray) -> FloatArray:
-        """Return noisy feedback of expected feedback (B, objectives) at contexts (B, features)."""
+        """Add noise to the expected feedback (B, objectives) at contexts (B, features)."""
         scale = np.full(mean.shape, self.noise)
         if self.family == "heteroscedastic":  # the noise depends on the context and never exceeds sigma
             scale *= np.clip(np.abs(psi).max(axis=-1, keepdims=True), 0.05, 1.0)

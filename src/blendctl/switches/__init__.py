@@ -1,4 +1,4 @@
-"""Switches: the ways to drive with two controllers that `blendctl compare` knows, one idea per file."""
+"""Switches: the methods of `blendctl compare` to drive with two controllers, one idea per file."""
 
 from blendctl.switches.base import RolloutContext, StepInput, Switch, open_worlds, switch_seed
 from blendctl.switches.methods import METHODS, Method, find_method

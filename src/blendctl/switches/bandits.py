@@ -1,4 +1,4 @@
-"""Bandits as methods: one learner that learns from all worlds of a rollout, with any rule and context."""
+"""Bandits as methods: one learner for all worlds of a rollout, with any rule and context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a switch is made from: the controllers, the worlds, and a seed."""
+"""Input for making a switch: the controllers, the worlds, and a seed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ArmArray = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class RolloutContext:
-    """What a method needs to make its switch for B worlds."""
+    """Input of a method that makes a switch for B worlds."""
 
     controllers: Sequence[Controller]  # performant first, safe last
     worlds: Any  # B of them: `VectorWorld` or `LockStepEnvs`; only oracles may look inside
@@ -49,5 +49,5 @@ def open_worlds(world: str | EnvironmentSpec, count: int, *, steps: int | None =
     if isinstance(world, EnvironmentSpec):
         return world.make_vector(count, threads=threads)
     if world not in gymnasium.registry:
-        find_task(world)  # raises InputError for what is no world
+        find_task(world)  # raises InputError if it is not a world
     return EnvironmentSpec(world, episode_steps=steps).make_vector(count, threads=threads)

@@ -16,17 +16,17 @@ from blendctl.switches.requirements import expect_context_networks
 
 
 class ForesightModel(Protocol):
-    """An estimate of what follows if a controller drives on from here."""
+    """An estimate of return and cost if a controller keeps driving from here."""
 
     def __call__(self, frame: StepInput) -> FloatArray:
         """Return the expected (return, cost) of every controller: (B, arms, 2)."""
 
 
 class LeastLoss(Switch):
-    """Let the controller drive whose maximal loss is least, where one cost weighs as much as `cost_weight` reward.
+    """Let the controller with the least maximal loss drive; a cost of 1 weighs as much as `cost_weight` reward.
 
-    every: control steps from one decision to the next. With two controllers this is also the choice of the greater
-    return - cost_weight * cost. On a tie the later controller drives, as the safe one is last.
+    every: control steps from one decision to the next. With two controllers the rule maximises
+    return - cost_weight * cost. On a tie the later controller drives, because the safe one is last.
     """
 
     def __init__(self, foresight: ForesightModel, *, every: int, cost_weight: float) -> None:

@@ -1,4 +1,4 @@
-"""Log rollouts for an offline-trained switch: the controllers take random turns on layouts of their own."""
+"""Log rollouts for an offline-trained switch: the controllers take random turns, on separate layouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The methods that `blendctl compare` knows: their parameters with allowed values, and how each is made."""
+"""The methods of `blendctl compare`: their parameters with allowed values, and how to make each."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Parameter:
 
     @property
     def whole(self) -> bool:
-        """Whether it counts something."""
+        """Whether its values are whole numbers."""
         return isinstance(self.values[0], int)
 
 
@@ -45,7 +45,7 @@ class Method:
     """A switch by name. With several values of a parameter, all their combinations are run.
 
     shown: which combination represents the method in the table; None: the best by corner score, chosen on other
-    episodes than those that it is judged by. make: makes the switch from a context, the parameters, and the
+    episodes than the reported ones. make: makes the switch from a context, the parameters, and the
     result of offline training.
     """
 
@@ -57,7 +57,7 @@ class Method:
     trained: bool = False  # offline, before the comparison
     needs: Literal["", "critic", "context", "lookahead"] = ""  # what the controllers must have
     heavy: bool = False  # its episodes take many times longer than others
-    # Environments that it runs in: any, those with array actions, those with exact copies, the worlds of blendctl.
+    # Environments it supports: any, those with array actions, those with exact copies, the worlds of blendctl.
     on: Literal["", "arrays", "copies", "worlds"] = ""
 
     @property

@@ -1,8 +1,8 @@
 """The oracles: true return and cost of each controller, from the simulator itself.
 
-The look-ahead oracle is the ceiling of all switches that decide as often: it rolls every controller out from the very
-state, but the future's randomness (next goals, action noise) is drawn afresh and averaged over a few samples:
-it knows the world, not the outcome of its random draws.
+The look-ahead oracle is the ceiling of all switches that decide as often: it rolls every controller out from the exact
+state. The future's randomness (next goals, action noise) is drawn again and averaged over a few samples: the oracle
+knows the world, not the outcome of its random draws.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Rollouts:
     """Return and cost of the next `horizon` steps, by rolling every controller out `samples` times.
 
     All controllers, samples and worlds are one batch of worlds. Sample j has the same draws of goals for every
-    controller, which makes the comparison less noisy; no draw is that of the real future.
+    controller, which makes the comparison less noisy; the draws differ from those of the real future.
     """
 
     def __init__(self, context: RolloutContext, *, horizon: int, samples: int) -> None:

@@ -1,4 +1,4 @@
-"""Switching by chance, per step or per episode: the result of mixing controllers without looking."""
+"""Switch at random, per step or per episode: mix controllers without using the state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check what methods need of the controllers: a cost critic, or context networks that predict far enough."""
+"""Check what methods need from the controllers: a cost critic, or context networks that predict far enough."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def missing_requirement(
     method: Method, controllers: Sequence[Controller], *, lookahead: str | None = None, worlds: Any = None
 ) -> str | None:
-    """Return what a method needs and the controllers or the worlds lack, in words; None if nothing is missing."""
+    """Return in words what a method needs but the controllers or worlds lack; None if nothing is missing."""
     if worlds is not None:
         if method.on == "worlds" and not hasattr(worlds, "task"):
             return "a world of blendctl"

@@ -1,4 +1,4 @@
-"""Simplex switching: the performant controller drives until its cost critic raises the alarm."""
+"""Simplex switching: the performant controller drives until its cost critic raises an alarm."""
 
 from __future__ import annotations
 

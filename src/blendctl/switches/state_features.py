@@ -18,7 +18,7 @@ def describe_states(controllers: Sequence[Controller], observations: FloatArray)
     """Return (B, size) for observations (B, observation_size).
 
     The columns: a 1; per controller its mean action, its critics' values and its context networks' predictions for
-    that action, as far as it has them; and the observation, encoded as the first network controller sees it.
+    that action, if it has them; and the observation, encoded as the first network controller sees it.
     """
     columns: list[Any] = [np.ones(len(observations))]
     for controller in controllers:

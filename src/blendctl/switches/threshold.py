@@ -1,4 +1,4 @@
-"""Switch at a threshold on one entry of the observation: what an engineer would write in one line."""
+"""Switch at a threshold on one entry of the observation, as an engineer would by hand."""
 
 from __future__ import annotations
 

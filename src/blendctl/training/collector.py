@@ -33,7 +33,7 @@ class VectorEnvironment(Protocol):
         """Step every world; infos["cost"] (n,) and, where an episode ended, infos["final_obs"]."""
 
     def snapshot(self) -> list[bytes]:
-        """Return the exact state of every world."""
+        """Return the complete state of every world."""
 
     def restore(self, snapshots: list[bytes]) -> Any:
         """Continue from a snapshot, bit for bit."""
@@ -84,9 +84,9 @@ class EpisodeTotals:
 class RolloutCollector:
     """Collect rollouts of the present policy, across episodes.
 
-    Worlds that start together end together, and a rollout would see only one part of the episodes. So the first
-    episode of each world ends at another step; from then on every rollout sees all parts of the episodes.
-    With `cut`, every episode ends after so many steps; costs are still per episode of full length.
+    Worlds that start together end together, and a rollout would cover only one part of the episodes. So the first
+    episode of each world ends at a different step; from then on every rollout covers all parts of the episodes.
+    With `cut`, every episode ends after `cut` steps; costs are still per episode of full length.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class RolloutCollector:
         """Collect `steps` steps in every world."""
         policy, n = self.policy, self.worlds.num_envs
         size, action_size = policy.encoding.size, policy.log_std.numel()
-        # One row more than steps: the state after the last step.
+        # One extra row: the state after the last step.
         inputs = np.empty((steps + 1, n, size), np.float32)
         actions = np.empty((steps, n, action_size), np.float32)
         means = np.empty((steps, n, action_size), np.float32)

@@ -41,7 +41,7 @@ class TrainConfig:
     # Rollouts.
     worlds: int = option(32, "worlds that run in lock-step")
     rollout: int = option(500, "steps of each world per update")
-    episode: int = option(0, "end training episodes after so many steps, to see more initial states (0: never)")
+    episode: int = option(0, "limit of training episodes in steps (0: none)")
     # Networks.
     hidden: tuple[int, ...] = option((256, 256), "sizes of the hidden layers of every network")
     log_std: float = option(-0.5, "initial logarithm of the standard deviation of the action noise")

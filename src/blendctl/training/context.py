@@ -40,8 +40,8 @@ def train_contexts(
     """Return the controllers of one world with context networks, and the held-out R² in their cards.
 
     The network of the next step is the same for all controllers: the worlds evaluate the actions of all of them from
-    the same states, and it learns levels and differences. A blend of controllers that were trained in different sets
-    knows only levels. With `horizons=(1,)` the controllers keep the networks of longer horizons that they have.
+    the same states, and it learns levels and differences. For controllers that were trained in different sets, only the
+    levels are known. With `horizons=(1,)` the controllers keep their networks of longer horizons.
     """
     torch.set_num_threads(config.threads)
     encodings = world_encodings(world)

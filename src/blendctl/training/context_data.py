@@ -16,7 +16,7 @@ from blendctl.errors import InputError
 from blendctl.rollout import StepBatch, StepInput, Switch, rollout
 
 SHORT = 10  # steps: the longest of the short turns
-GREEDY_SHARE = 3  # one world of so many is driven by the best choice of one step, if it is known
+GREEDY_SHARE = 3  # one world in this many is driven by the best choice of one step, if it is known
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Drives:
 class MixedTurns(Switch):
     """Let controllers take turns: half of them short (1 to 10 steps), the others `longest` to twice as long.
 
-    In the first `greedy` worlds the arm drives that had the smallest maximal loss one step before: a blend that
-    predicts well visits such states.
+    In the first `greedy` worlds, the arm with the smallest maximal loss in the previous step drives: a blend with good
+    predictions visits such states.
     """
 
     def __init__(self, arms: int, worlds: int, *, longest: int, rng: np.random.Generator, greedy: int = 0) -> None:
@@ -76,10 +76,10 @@ def collect(
 ) -> Drives:
     """Let the controllers take turns of random length for `steps` steps in every world.
 
-    Short turns occur when a blend hesitates. Long turns leave windows of `longest` steps under one driver, also from
-    states that another one led to. One controller drives alone. With `counterfactual`, the worlds also evaluate the
-    controllers that do not drive, and a third of them follow the best choice of one step. `on_step` is called with the
-    steps done.
+    Short turns occur when a blend switches often. Long turns leave windows of `longest` steps under one driver, also
+    from states that another one reached. A single controller drives alone. With `counterfactual`, the worlds also
+    evaluate the controllers that do not drive, and a third of them follow the best choice of one step. `on_step` is
+    called with the steps done.
     """
     if not controllers:
         raise InputError("no controllers to collect data from; pass at least one")
@@ -131,9 +131,9 @@ def _objectives(batch: StepBatch) -> NDArray[np.float64]:
 def sums_ahead(
     drives: Drives, horizon: int, *, discount: float
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]:
-    """Return discounted sums of rewards and of costs over `horizon` steps from each step, and which of them count.
+    """Return discounted sums of rewards and of costs over `horizon` steps from each step, and a mask of valid windows.
 
-    A window counts if one controller drove all of it within one episode.
+    A window is valid if one controller drove all of it within one episode.
 
     >>> ones = np.ones((4, 1), np.float32)
     >>> who = np.array([[0], [0], [1], [1]], np.int16)
@@ -148,7 +148,7 @@ def sums_ahead(
     for j in range(min(horizon, steps)):
         rewards[: steps - j] += discount**j * drives.rewards[j:]
         costs[: steps - j] += discount**j * drives.costs[j:]
-    run = np.ones(drives.driver.shape, np.int64)  # steps that the present driver drives on in this episode
+    run = np.ones(drives.driver.shape, np.int64)  # remaining steps of the present driver in this episode
     for t in range(steps - 2, -1, -1):
         goes_on = ~drives.ended[t] & (drives.driver[t + 1] == drives.driver[t])
         run[t] += np.where(goes_on, run[t + 1], 0)

@@ -19,7 +19,7 @@ USUAL = 100.0  # medians: a difference of rewards beyond this is an event, such 
 
 @dataclass(frozen=True)
 class DifferenceAccuracy:
-    """How well predictions tell the controllers of a set apart, on states in which they take turns."""
+    """Accuracy of the predicted differences between controllers, on states in which they take turns."""
 
     r2_reward: float  # of the usual differences
     r2_cost: float  # NaN if the costs never differed
@@ -39,7 +39,7 @@ class DifferenceAccuracy:
         return {"r2_difference": r2, "choices": {name: round(value, 4) for name, value in choices.items()}}
 
     def note(self) -> str:
-        """Return what the figures leave out."""
+        """Return a note about what the figures exclude."""
         return (
             f"R² of the difference: between the controllers of the set at the same state, without the "
             f"{1.0 - self.usual:.2%} of the states in which the rewards differ by more than {USUAL:.0f} times the "

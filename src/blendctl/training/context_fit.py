@@ -1,10 +1,10 @@
 """Fit the next-step context network of a set of controllers: levels, and differences at the same state.
 
 A choice between controllers depends on the difference of their next steps. Its typical size is 1e-5 to 1e-3, a
-thousandth of the spread of the rewards, so a loss on the rewards themselves does not see it. The reward is a level,
-which depends on the observation alone, plus a part that depends on the action too and is fitted to differences, in
-units of their median size. The cost is 0 or more and at most what was observed. Errors beyond these limits do not
-count, and predictions are limited to them: two actions whose cost is certain then have the same predicted cost.
+thousandth of the spread of the rewards, so a loss on the rewards themselves would ignore it. The reward is a level,
+which depends on the observation alone, plus a part that also depends on the action and is fitted to differences, in
+units of their median size. The cost lies between 0 and the largest observed cost. Errors beyond these limits do not
+count, and predictions are clipped to them: two actions whose cost is certain then have the same predicted cost.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from blendctl.training.encodings import WorldEncodings
 
 EVENT_SHARE = 0.4  # share of each minibatch drawn from the rows of rare events
 BLIND_SHARE = 0.5  # share of the hidden units that do not see the action
-DIFFERENCE_UNIT = 0.5  # in medians of the absolute differences; small: nearly all errors count by their size
+DIFFERENCE_UNIT = 0.5  # in medians of the absolute differences; small, so that nearly all errors count linearly
 CERTAIN = 0.05  # a predicted cost closer than this share of the largest to a limit counts as the limit
 COST_DIFFERENCE_WEIGHT = 0.5  # of squared errors of a difference of costs, relative to those of the costs
 
@@ -74,8 +74,8 @@ def context_dataset(drives: Drives, *, encodings: WorldEncodings, config: Contex
 class NextStepNetwork(nn.Module):
     """Hidden tanh layers; outputs: the level of the reward, the part that depends on the action, and the cost.
 
-    The first units of every hidden layer see the observation only, and the level of the reward reads only them. With a
-    single controller there are no differences, and every unit sees everything.
+    The first units of every hidden layer get only the observation, and the level of the reward depends only on them.
+    With a single controller there are no differences, and every unit gets all inputs.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class _Loss:
         level, apart, predicted = out[..., 0], out[..., 1], out[..., 2]
         wanted = (reward - self.mean) / self.spread
         if len(out) > 1:
-            # The level completes what the other part has for the mean over the controllers.
+            # The level is fitted to the remainder of the mean over the controllers.
             wanted = wanted - self.unit / self.spread * apart.detach()
             errors = (apart - apart.mean(0)) - (reward - reward.mean(0)) / self.unit
             loss = nn.functional.smooth_l1_loss(errors, torch.zeros_like(errors), reduction="none").mean(0)
@@ -230,7 +230,7 @@ def minimise(
 
 
 class _Minibatches:
-    """Draw minibatches with a fixed share of rare events; `weights` undo the share."""
+    """Draw minibatches with a fixed share of rare events; `weights` correct for the share."""
 
     def __init__(self, event: NDArray[np.bool_], size: int, *, rng: np.random.Generator) -> None:
         self.events, self.others, self.size, self.rng = np.flatnonzero(event), np.flatnonzero(~event), size, rng

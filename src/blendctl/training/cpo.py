@@ -21,7 +21,7 @@ class CPO(Algorithm):
     def __init__(self, policy: Policy, config: TrainConfig) -> None:
         super().__init__(policy, config)
         self.margin = 0.0  # cost per episode by which the limit is tightened
-        self.recovering = False  # whether the latest step did nothing but reduce the cost
+        self.recovering = False  # whether the latest step only reduced the cost
 
     def update_policy(self, batch: RolloutBatch, rng: np.random.Generator) -> Metrics:
         """Solve the quadratic model of the constrained problem, then search along its solution."""
@@ -30,7 +30,7 @@ class CPO(Algorithm):
         # Centred, but not scaled: the limit is in the unit of the cost.
         cost_advantages = batch.cost_advantages - batch.cost_advantages.mean()
         over = batch.episode_cost - config.cost_limit
-        # The fall of cost that a step predicts on its own rollout is mostly noise: other rollouts see a small part
+        # The decrease of cost that a step predicts on its own rollout is mostly noise: other rollouts show little
         # of it, and steps that meet the limit by their own estimate leave the true cost above it. So a lasting
         # excess tightens the limit. It stops growing in recovery, where a larger margin cannot change the step.
         if over < 0.0 or not self.recovering:

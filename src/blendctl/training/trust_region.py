@@ -35,8 +35,8 @@ def gradient(value: Tensor, policy: Policy) -> Tensor:
 def fisher_product(policy: Policy, batch: RolloutBatch, *, rows: int, damping: float) -> Callable[[Tensor], Tensor]:
     """Return v -> (F + damping) v, with F the Hessian of the divergence at the policy of the rollout.
 
-    F is estimated on about `rows` rows spread over the rollout. Use as many rows as the gradient does: directions that
-    only the omitted rows see would look free of divergence, and the line search would shorten the step.
+    F is estimated on about `rows` rows spread over the rollout. Use as many rows as the gradient does: directions in
+    which only omitted rows change would seem to have no divergence, and the line search would shorten the step.
     """
     stride = slice(None, None, max(1, len(batch.inputs) // rows))
     parameters = policy.policy_parameters()

@@ -14,7 +14,7 @@ from blendctl.errors import InputError
 class MaximalLoss:
     """Minimise the estimated maximal loss, eps(x) = max_k max_x' (ucb[x', k] - ucb[x, k]).
 
-    Of several minimisers those that another arm dominates are left out, which makes the paper's
+    Among several minimisers, dominated arms are left out, which makes the paper's
     Lemma 2 true for three or more arms: with indices (0, 5), (0, 4), (5, 0) every arm loses 5, but
     (0, 4) is dominated by (0, 5). `printed=True` keeps them, as Algorithm 1 is printed.
     """
@@ -35,10 +35,10 @@ class MaximalLoss:
 
 
 def least_dominated(stage: DecisionInput, among: BoolArray) -> BoolArray:
-    """Leave out of `among` (..., arms) what another arm dominates by more than the tolerance."""
+    """Remove from `among` (..., arms) the arms that another arm dominates by more than the tolerance."""
     gain = stage.ucb[..., None, :, :] - stage.ucb[..., :, None, :]  # (..., arm, other arm, objective)
     slack = stage.tolerance[..., None, None, None]
     dominated = np.any(np.all(gain >= -slack, axis=-1) & np.any(gain > slack, axis=-1), axis=-1)
     kept = among & ~dominated
-    # within the tolerance every arm may be dominated by another: then all stay
+    # every arm may be dominated within the tolerance: then keep all
     return np.asarray(np.where(kept.any(axis=-1, keepdims=True), kept, among))

@@ -127,7 +127,7 @@ def add_to_zoo(run: str | Path, *, zoo: Path | None = None, replace: bool = Fals
 
 
 def _is_file_name(word: str) -> bool:
-    """Return whether a word can be the name of a file in a directory, and of none outside."""
+    """Return whether a word is a plain file name that cannot point outside its directory."""
     return word not in ("", "..") and Path(word).name == word and word.isprintable()
 
 

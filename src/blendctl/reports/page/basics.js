@@ -57,7 +57,7 @@ function fill(node, name) {
   return node;
 }
 
-// "-cost" is maximised, but people say cost: return the word, and the sign that values need.
+// Return the word for an objective, and the sign of its values: "-cost" is maximised, but shown as cost.
 function inWords(objective) {
   return objective.startsWith("-") ? [objective.slice(1), -1] : [objective, 1];
 }

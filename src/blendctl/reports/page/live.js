@@ -1,4 +1,4 @@
-// The live page: events of the server add steps to the episodes while the run goes on.
+// The live page: events of the server add steps to the episodes during the run.
 const STAGE_TYPES = { start: Int32Array, arm: Int8Array, correct: Int8Array };
 
 function followLive(data, replay) {

@@ -1,4 +1,4 @@
-// Beside the replay: who drives and why, return and cost so far, estimates and losses of every controller.
+// Beside the replay: the active controller and the reason, return and cost so far, estimates and losses of every controller.
 class Panel {
   constructor(host, names, objectives) {
     this.host = host;

@@ -58,7 +58,7 @@ class Timeline {
     lines.forEach((text, i) => context.fillText(text, 0, first + (i + 0.5) * LINE + 1));
   }
 
-  // Draw what does not depend on the cursor once, and keep it.
+  // Draw the part that does not depend on the cursor once, and keep it.
   drawLanes(episode, wide, high, ratio) {
     const key = [episode.number, episode.label, episode.steps, wide, high, color("ink"), this.end].join("|");
     if (this.key === key) return;

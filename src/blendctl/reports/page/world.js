@@ -42,7 +42,7 @@ class WorldView {
     return step > 0 && episode.cost[step] > episode.cost[step - 1];
   }
 
-  // Show the whole square and the whole path; follow a robot that goes very far.
+  // Show the whole square and the whole path; follow a robot that is very far away.
   look(episode, robot) {
     const usual = this.scenery.extents + MARGIN;
     const half = Math.min(Math.max(usual, episode.reach + MARGIN), 2 * usual);
@@ -63,7 +63,7 @@ class WorldView {
     };
   }
 
-  // Where every object is now: what stands still from the layout, the rest from its columns.
+  // The present pose of every object: of fixed objects from the layout, of others from their columns.
   bodies(episode, time) {
     const { poses } = episode;
     const i = Math.min(Math.floor(time + 1e-9), episode.poseCount - 1);
@@ -204,7 +204,7 @@ class WorldView {
       // The mark of the lit button has the colour of the text, which stands out in the dark theme too.
       const base = shape.lit_only ? rgb(color("ink")) : paints[paint];
       const style = base ? css(base.map((value, i) => value + blend * (paints[toward][i] - value))) : colors.shadow;
-      // A canvas has no soft edges: a fainter hard edge stands for them.
+      // A canvas has no soft edges: use a fainter hard edge.
       context.globalAlpha = base ? alpha * (shape.soft ? 0.65 : 1) : 1;
       if (outline) {
         context.lineWidth = outline;

@@ -1,4 +1,4 @@
-// What was foreseen at each decision and what came: over the run, then through one episode that the reader picks.
+// Predicted and observed values at each decision: over the run, then over one episode that the reader picks.
 section("foresight", (host, { note, charts, episodes }) => {
   host.append(element("p", { class: "note" }, note), element("div", { class: "grid" }, ...charts.map(makeChart)));
   if (!episodes.length) return;

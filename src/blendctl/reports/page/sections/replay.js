@@ -1,4 +1,4 @@
-// The replay: the world from above or its pictures, who drives and why, the timeline; on the live page it follows the run.
+// The replay: the world from above or its pictures, the active controller and the reason, the timeline; on the live page it follows the run.
 const REPLAY = `
   <div class="section-head">
     <label class="pick">Episode <select id="episode"></select></label>

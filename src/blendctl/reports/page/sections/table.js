@@ -1,4 +1,4 @@
-// The table of results: return and cost with their intervals, and what else is known.
+// The table of results: return and cost with their intervals, and all other known figures.
 section("table", (host, { rows, note, judged = "" }) => {
   host.setAttribute("aria-label", "Table of results");
   const ranges = { returns: rangeOf(rows, "returns"), costs: rangeOf(rows, "costs") };

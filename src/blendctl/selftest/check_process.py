@@ -1,4 +1,4 @@
-"""Run one check in this process and print its figures: `python -m blendctl.selftest.one_check NAME REPETITIONS`."""
+"""Run one check in this process and print its figures: `python -m blendctl.selftest.check_process NAME REPETITIONS`."""
 
 from __future__ import annotations
 
