@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pyarrow.dataset
 import pytest
 
@@ -9,6 +10,7 @@ from blendctl import Blender, run
 from blendctl.blender.explain import explain_record, read_record
 from blendctl.cli import main
 from blendctl.controllers import load
+from blendctl.controllers.lookahead_network import EpisodeMemory
 from blendctl.controllers.zoo import PAIRS, find_lookahead
 from blendctl.envs import SingleWorld
 
@@ -22,13 +24,16 @@ def driven(tmp_path_factory):
     folder = tmp_path_factory.mktemp("record")
     pair = [load(name) for name in PAIRS["PointGoal1"]]
     network, foreseen = find_lookahead(pair), {}
+    remembered = EpisodeMemory(network)
     blender = Blender(pair, ["bold", "wary"], cost_budget=BUDGET, record=folder, seed=0)
     world, act = SingleWorld("PointGoal1", max_episode_steps=STEPS), blender.act
 
     def watched(observation):
         action = act(observation)
         if blender.choice.step == blender.step:
-            foreseen[blender.choice.stage] = network.row(observation, blender.choice.foresight.weight)
+            memory = remembered.observe(observation[None], blender.choice.step - 1)
+            values = network.foresee(observation, blender.choice.foresight.weight, memory)
+            foreseen[blender.choice.stage] = np.stack([values.returns[0], values.costs[0]], axis=1)
         return action
 
     blender.act = watched

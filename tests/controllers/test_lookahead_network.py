@@ -93,7 +93,8 @@ def test_one_row_is_foreseen_like_a_batch():
     observations = np.random.default_rng(1).normal(size=(200, 5))
     weights = np.geomspace(0.02, 1.0, 200)
     foresight = networks.foresee(observations, weights)
-    rows = np.stack([networks.row(o, w) for o, w in zip(observations, weights, strict=True)])
+    singles = [networks.foresee(o, w) for o, w in zip(observations, weights, strict=True)]
+    rows = np.stack([np.stack([one.returns[0], one.costs[0]], axis=1) for one in singles])
     assert rows[..., 0] == pytest.approx(foresight.returns, abs=1e-4)
     assert rows[..., 1] == pytest.approx(foresight.costs, abs=1e-4)
     assert np.array_equal(networks.choose(observations, weights), foresight.best)

@@ -79,6 +79,7 @@ def train_lookahead(
     saved = read_checkpoint(out).config if resume else LookAheadConfig()
     config = LookAheadConfig.from_dict(saved.to_dict() | chosen)
     console = table_console(json_file)
+    encodings = world_encodings(world)
     with (
         DelayedInterrupt() as interrupt,
         DirectoryLock(out),
@@ -95,7 +96,8 @@ def train_lookahead(
             network = train(
                 drivers,
                 worlds,
-                encoding=world_encodings(world).context,
+                encoding=encodings.context,
+                declaration=encodings.declaration,
                 config=config,
                 out=out,
                 resume=resume,

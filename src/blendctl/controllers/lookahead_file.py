@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from blendctl.controllers.controller_file import read_network, read_tensors, wri
 from blendctl.controllers.encoding import Encoding
 from blendctl.controllers.lookahead_network import LookAheadNetwork, Normalisation
 from blendctl.controllers.number_checks import check_whole
+from blendctl.controllers.path_encoding import MapDeclaration, PathEncoding
 from blendctl.errors import FileFormatError
 from blendctl.file_reading import reading
 
@@ -35,10 +37,13 @@ def write_lookahead(network: LookAheadNetwork, path: str | Path) -> None:
         encoding = network.encoding.to_dict()
     else:
         tensors |= {"normalisation.mean": network.encoding.mean, "normalisation.scale": network.encoding.scale}
+    paths, path_arrays = write_paths(network.paths)
+    tensors |= path_arrays
     header = {
         "format": FORMAT,
         "version": VERSION,
         "encoding": encoding,
+        "paths": paths,
         "weight_range": list(network.weight_range),
         "members": len(network.differences),
         "hold": network.hold,
@@ -48,6 +53,35 @@ def write_lookahead(network: LookAheadNetwork, path: str | Path) -> None:
         "card": network.card,
     }
     write_tensors(Path(path), header, tensors)
+
+
+def write_paths(paths: PathEncoding | None) -> tuple[dict[str, Any] | None, dict[str, Array]]:
+    """Return paths as plain JSON data and named arrays."""
+    if paths is None:
+        return None, {}
+    header = {
+        "map": asdict(paths.declaration),
+        "hold": paths.hold,
+        "discount": paths.discount,
+        "controllers": paths.controllers,
+    }
+    arrays = {"paths.unit": paths.unit, "paths.spread": paths.spread}
+    return header, arrays | write_network("paths.network", paths.network)
+
+
+def read_paths(header: dict[str, Any] | None, tensors: dict[str, Array]) -> PathEncoding | None:
+    """Build paths from what `write_paths` returned; the parts check their own numbers and shapes."""
+    if header is None:
+        return None
+    return PathEncoding(
+        MapDeclaration.from_dict(header["map"]),
+        network=read_network("paths.network", tensors, activation="relu"),
+        unit=tensors["paths.unit"],
+        spread=tensors["paths.spread"],
+        hold=header["hold"],
+        discount=header["discount"],
+        controllers=header["controllers"],
+    )
 
 
 def read_lookahead(path: str | Path) -> LookAheadNetwork:
@@ -99,4 +133,5 @@ def _assemble(header: dict[str, Any], tensors: dict[str, Array]) -> LookAheadNet
         digests=tuple(header["digests"]),
         names=tuple(header["names"]),
         card=header["card"],
+        paths=read_paths(header.get("paths"), tensors),
     )

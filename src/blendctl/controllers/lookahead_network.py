@@ -25,7 +25,9 @@ from blendctl.controllers.base import Controller
 from blendctl.controllers.dense import Dense
 from blendctl.controllers.encoding import LARGEST_SIZE, Encoding
 from blendctl.controllers.number_checks import check_real, check_whole
+from blendctl.controllers.path_encoding import PathEncoding
 from blendctl.errors import InputError
+from blendctl.scene_map import SceneMemory
 
 NORMALISED_CLIP = 10.0  # standard deviations
 LARGEST_HOLD = 1_000_000
@@ -107,6 +109,7 @@ class LookAheadNetwork:
     digests: tuple[str, ...]  # of the controllers, in the order of the outputs
     names: tuple[str, ...]  # of the controllers, for people
     card: dict[str, Any] = field(default_factory=dict)  # training and accuracy
+    paths: PathEncoding | None = None  # what they get besides the encoded observation
 
     def __post_init__(self) -> None:
         if len(self.digests) < 2 or len(self.names) != len(self.digests):
@@ -128,13 +131,18 @@ class LookAheadNetwork:
             ("level", self.level, self.level_unit, 2),
             *(("difference", network, self.difference_unit, outputs_of_all) for network in self.differences),
         ):
-            if (network.inputs, network.outputs) != (self.encoding.size + 1, outputs):
+            if (network.inputs, network.outputs) != (self.input_size, outputs):
                 raise InputError(
                     f"network {name!r} has {network.inputs} inputs and {network.outputs} outputs; "
-                    f"expected {self.encoding.size + 1} and {outputs}"
+                    f"expected {self.input_size} and {outputs}"
                 )
             if unit.shape != (2,) or not (np.isfinite(unit) & (unit > 0)).all():
                 raise InputError(f"the unit of network {name!r} must be two numbers above 0")
+        if self.paths is not None and (
+            (self.paths.network.inputs, self.paths.controllers) != (self.encoding.size, self.controllers)
+            or self.paths.declaration.observation_size != self.encoding.observation_size
+        ):
+            raise InputError("the paths of look-ahead networks do not fit their encoding or their controllers")
         for point in self.card.get("dial", ()):
             for key, (lowest, highest) in DIAL_REALS.items():
                 check_real(point[key], f"{key} of the dial", low=lowest, high=highest)
@@ -146,32 +154,37 @@ class LookAheadNetwork:
         """Number of controllers."""
         return len(self.digests)
 
-    def foresee(self, observations: ArrayLike, weight: ArrayLike) -> Foresight:
-        """Estimate for observations (n, observation_size) and a weight, one number or (n,)."""
-        inputs = self.inputs(observations, weight)
+    @property
+    def input_size(self) -> int:
+        """Inputs of the level and of the difference networks."""
+        return self.encoding.size + (0 if self.paths is None else self.paths.size) + 1
+
+    def foresee(self, observations: ArrayLike, weight: ArrayLike, memory: SceneMemory | None = None) -> Foresight:
+        """Estimate for observations (n, observation_size) and a weight, one number or (n,).
+
+        memory: of the episodes, with these observations (`EpisodeMemory`); None: nothing before them is known.
+        """
+        inputs = self.inputs(observations, weight, memory)
         level = _run(self.level, inputs) * self.level_unit  # (n, 2)
         difference = self._differences(inputs)
         total = level[:, None].astype(np.float64) + difference
         return Foresight(total[..., 0], total[..., 1], _scores(difference, weight))
 
-    def choose(self, observations: ArrayLike, weight: ArrayLike) -> NDArray[np.intp]:
+    def choose(self, observations: ArrayLike, weight: ArrayLike, memory: SceneMemory | None = None) -> NDArray[np.intp]:
         """Return the controller with the highest score, (n,); this skips the levels."""
-        scores = _scores(self._differences(self.inputs(observations, weight)), weight)
+        scores = _scores(self._differences(self.inputs(observations, weight, memory)), weight)
         return np.asarray(scores.argmax(axis=1), np.intp)
 
-    def row(self, observation: ArrayLike, weight: float) -> FloatArray:
-        """Return return and cost of every controller, (controllers, 2), for one observation; faster than `foresee`."""
-        inputs = self.inputs(observation, weight)[0]
-        outputs = sum(network.row(inputs) for network in self.differences)
-        difference = np.reshape(outputs, (self.controllers, 2)) / len(self.differences)
-        level = self.level.row(inputs) * self.level_unit
-        return np.asarray(level + (difference - difference.mean(axis=0)) * self.difference_unit, np.float64)
-
-    def inputs(self, observations: ArrayLike, weight: ArrayLike) -> Array:
-        """Return the inputs of all networks, (n, encoding.size + 1)."""
+    def inputs(self, observations: ArrayLike, weight: ArrayLike, memory: SceneMemory | None = None) -> Array:
+        """Return the inputs of level and difference networks, (n, input_size)."""
         rows = np.atleast_2d(self.encoding(observations))
-        out = np.empty((len(rows), rows.shape[1] + 1), np.float32)
-        out[:, :-1] = rows
+        out = np.empty((len(rows), self.input_size), np.float32)
+        out[:, : rows.shape[1]] = rows
+        if self.paths is not None:
+            if memory is None:
+                memory = self.paths.declaration.open(len(rows))
+                memory.observe(np.atleast_2d(np.asarray(observations, np.float64)), 0)
+            out[:, rows.shape[1] : -1] = self.paths(rows, memory)
         out[:, -1] = self.position(weight)
         return out
 
@@ -202,6 +215,23 @@ class LookAheadNetwork:
         outputs = sum(_run(network, inputs) for network in self.differences)
         raw = np.reshape(outputs, (len(inputs), self.controllers, 2)) / np.float32(len(self.differences))
         return np.asarray((raw - raw.mean(axis=1, keepdims=True)) * self.difference_unit, np.float64)
+
+
+class EpisodeMemory:
+    """What look-ahead networks remember of the episodes of many worlds; without paths they remember nothing."""
+
+    def __init__(self, network: LookAheadNetwork) -> None:
+        self._declaration = None if network.paths is None else network.paths.declaration
+        self._memory: SceneMemory | None = None
+
+    def observe(self, observations: FloatArray, steps: ArrayLike) -> SceneMemory | None:
+        """Return the memory with observations (n, observation_size) after so many control steps of the episodes."""
+        if self._declaration is None:
+            return None
+        if self._memory is None or len(self._memory) != len(observations):
+            self._memory = self._declaration.open(len(observations))
+        self._memory.observe(observations, steps)
+        return self._memory
 
 
 def _run(network: Dense, inputs: Array) -> Array:

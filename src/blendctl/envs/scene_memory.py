@@ -8,10 +8,12 @@ from blendctl.envs.tasks import Task
 from blendctl.errors import InputError
 from blendctl.scene_map import MappedKind, SceneMemory
 
+MAPPED_ROBOTS = ("Point", "Car")  # whose way can be read from their sensors
+
 
 def check_rebuildable(task: Task) -> None:
     """Raise InputError for a robot whose state cannot be read from its sensors."""
-    if task.robot not in ("Point", "Car"):
+    if task.robot not in MAPPED_ROBOTS:
         raise InputError(f"worlds can be rebuilt from observations of the robots Point and Car, actually: {task.robot}")
 
 

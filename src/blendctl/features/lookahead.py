@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from blendctl.arrays import FloatArray
 from blendctl.controllers.base import Controller
 from blendctl.controllers.lookahead_file import read_lookahead
-from blendctl.controllers.lookahead_network import Foresight, LookAheadNetwork, controller_label
+from blendctl.controllers.lookahead_network import EpisodeMemory, Foresight, LookAheadNetwork, controller_label
 from blendctl.controllers.zoo import find_lookahead
 from blendctl.errors import InputError
 from blendctl.features.base import BoundFeature, LookAheadInfo, StageForesight
@@ -157,12 +157,14 @@ class BoundLookAhead(BoundFeature):
         self.lookahead = LookAheadInfo(network.discount, network.weight_range, dial.prefer, dial.cost_budget)
         self.weight = dial.weights(np.zeros(1), np.zeros(1))  # (B,) of the present stage
         self._spent = np.zeros(1)  # (B,) cost of the episode before the present stage
+        self._step = np.zeros(1, np.int64)  # (B,) control steps of the episode before the present stage
+        self._memory = EpisodeMemory(network)
         self._observations: NDArray[Any] | None = None
         self._foresight: Foresight | None = None
 
     def begin_stage(self, spent: FloatArray, episode_step: NDArray[np.int64]) -> None:
         self.weight = self.dial.weights(spent, episode_step)
-        self._spent = spent
+        self._spent, self._step = spent, episode_step
         self._foresight = None
 
     def end_episodes(self, costs: FloatArray) -> None:
@@ -182,7 +184,9 @@ class BoundLookAhead(BoundFeature):
         """Return what the networks foresee for observations (n, observation_size); all arms of a decision share it."""
         if self._foresight is None or not np.array_equal(self._observations, observations):  # type: ignore[arg-type]  # None is never equal
             self._observations = observations.copy()
-            self._foresight = self.network.foresee(observations, np.broadcast_to(self.weight, (len(observations),)))
+            weight = np.broadcast_to(self.weight, (len(observations),))
+            memory = self._memory.observe(observations, self._step)
+            self._foresight = self.network.foresee(observations, weight, memory)
         return self._foresight
 
     def foresight(self) -> StageForesight | None:
@@ -204,7 +208,7 @@ class BoundLookAhead(BoundFeature):
         observations = observations if self.flattening is None else self.flattening(observations)
         rows = np.atleast_2d(np.asarray(observations, np.float64))
         weight = np.broadcast_to(self.weight, (len(rows),))
-        after = self.network.foresee(rows, weight)
+        after = self.network.foresee(rows, weight, self._memory.observe(rows, self._step + self.hold))
         at, best = np.arange(len(rows)), after.best
         carry = self.discount**self.hold
         value = np.stack([after.returns[at, best], -after.costs[at, best]], axis=1)[:, : self.objectives]

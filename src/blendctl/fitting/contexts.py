@@ -159,6 +159,7 @@ def learn_network(
         steps=decisions * hold * branches,
         seed=task.seed % SEEDS,
         hold=hold,
+        commit=0,
         discount=discount_of(task.length),
         weight_low=low,
         weight_high=high,

@@ -19,7 +19,6 @@ from blendctl.scene_map.search import APART, LOOSE, excess, explaining, find_obj
 
 LAG = 0.0855  # s, by which a gremlin trails its circle
 VIEWS = 24  # observations that are kept for the search of objects
-TRAIL = 40  # latest places of the robot that are kept
 _SETTLED = 0.6  # s, until a gremlin has reached its circle
 _LOST = 0.05  # brightness that an object lacks at least where the robot has lost its way
 _VELOCITY, _MAGNETOMETER = 3, 9  # indices in an observation
@@ -58,8 +57,7 @@ class Maps(NamedTuple):
     poses: FloatArray  # (n, kinds, VIEWS, 3) x, y, heading of the views in which objects are searched
     rings: FloatArray  # (n, kinds, VIEWS, LIDAR_BINS)
     views: IntArray  # (n, kinds)
-    trail: FloatArray  # (n, TRAIL, 2) places of the robot, the latest first
-    trailed: IntArray  # (n,) how many of them there are
+    age: IntArray  # (n,) observations since the map began
 
 
 @compiled
@@ -90,7 +88,7 @@ def _forget(maps: Maps, row: int) -> None:
     maps.robot[row] = 0.0
     maps.known[row] = 0
     maps.views[row] = 0
-    maps.trailed[row] = 0
+    maps.age[row] = 0
 
 
 @compiled
@@ -113,10 +111,7 @@ def _observe(kinds: Kinds, maps: Maps, row: int, observation: FloatArray, step: 
     maps.steps[row], maps.heading[row] = step, heading
     if not _locate(kinds, maps, row, observation, at, heading):
         return  # the map would suffer
-    for i in range(min(maps.trailed[row], TRAIL - 1), 0, -1):
-        maps.trail[row, i] = maps.trail[row, i - 1]
-    maps.trail[row, 0] = maps.robot[row]
-    maps.trailed[row] = min(maps.trailed[row] + 1, TRAIL)
+    maps.age[row] += 1
     now = step * kinds.period
     pose = np.empty(3)
     for kind in range(len(kinds.start)):

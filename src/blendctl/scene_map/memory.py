@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from blendctl.arrays import FloatArray
 from blendctl.errors import InputError
 from blendctl.lidar_ring import LIDAR_BINS
-from blendctl.scene_map.maps import LAG, TRAIL, VIEWS, Kinds, Maps, observe_all
+from blendctl.scene_map.maps import LAG, VIEWS, Kinds, Maps, observe_all
 from blendctl.scene_map.search import APART, EXACT, support_of
 
 Motion = Literal["fixed", "sliding", "circling"]
@@ -58,8 +58,7 @@ class SceneMemory:
             poses=np.zeros((rows, many, VIEWS, 3)),
             rings=np.zeros((rows, many, VIEWS, LIDAR_BINS)),
             views=np.zeros((rows, many), np.int64),
-            trail=np.zeros((rows, TRAIL, 2)),
-            trailed=np.zeros(rows, np.int64),
+            age=np.zeros(rows, np.int64),
         )
 
     def __len__(self) -> int:
@@ -75,13 +74,12 @@ class SceneMemory:
             raise InputError(f"expected observations of shape {self.maps.last.shape}, actually: {seen.shape}")
         observe_all(self.kinds, self.maps, seen, np.broadcast_to(np.asarray(steps, np.int64), len(seen)).copy())
 
-    def copy_rows(self, rows: ArrayLike | slice) -> Maps:
-        """Return a copy of the maps of some worlds."""
-        index: Any = rows if isinstance(rows, slice) else np.asarray(rows, np.intp)
-        return Maps._make(np.array(array[index]) for array in self.maps)
+    def copy(self) -> Maps:
+        """Return a copy of the maps of all worlds."""
+        return Maps._make(array.copy() for array in self.maps)
 
-    def set_rows(self, maps: Maps) -> None:
-        """Set the maps of all worlds."""
+    def restore(self, maps: Maps) -> None:
+        """Set the maps of all worlds to a copy."""
         for mine, other in zip(self.maps, maps, strict=True):
             mine[:] = other
 

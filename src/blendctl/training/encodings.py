@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from blendctl.controllers import Encoding, Lidar, MarginAhead
+from blendctl.controllers.path_encoding import Avoided, MapDeclaration
 from blendctl.envs.catalog import find_task
 from blendctl.envs.compiled_task import SUBSTEPS
 from blendctl.envs.objects import Buttons, Goal, Objects, PushBox
+from blendctl.envs.scene_memory import MAPPED_ROBOTS, mapped_kinds
 from blendctl.envs.tasks import Task
 from blendctl.lidar_ring import LIDAR_BINS
 
@@ -22,6 +24,7 @@ class WorldEncodings:
     context: Encoding  # context networks: narrower margins, one step ahead
     action_gains: tuple[float, ...]  # context networks: see ContextNetwork
     step_time: float  # s per control step
+    declaration: MapDeclaration | None = None  # look-ahead networks: the map of an episode; None for other robots
 
 
 def world_encodings(world: str, *, encoding: str = "full") -> WorldEncodings:
@@ -64,7 +67,24 @@ def world_encodings(world: str, *, encoding: str = "full") -> WorldEncodings:
         MarginAhead(20 * step_time, 0.3),
     )
     context = Encoding(size, scale, rings, pairs=pairs, ahead=sharp if decode else (), velocity=policy.velocity)
-    return WorldEncodings(policy, context, (1.0, 1.0 / robot.saturation), step_time)
+    return WorldEncodings(policy, context, (1.0, 1.0 / robot.saturation), step_time, _declaration(task))
+
+
+def _declaration(task: Task) -> MapDeclaration | None:
+    """Return what maps of a task show, None if its robot's way cannot be read from its sensors."""
+    if task.robot not in MAPPED_ROBOTS:
+        return None
+    targets = [index for index, kind in enumerate(task.objects) if isinstance(kind, Goal | PushBox)]
+    return MapDeclaration(
+        task.observation_size,
+        period=task.robot_spec.timestep * SUBSTEPS,
+        tilts=task.robot_spec.free,
+        kinds=mapped_kinds(task),
+        avoided=tuple(
+            Avoided(index, _radius(kind, task)) for index, kind in enumerate(task.objects) if index not in targets
+        ),
+        targets=tuple(targets),
+    )
 
 
 def _radius(kind: Objects, task: Task) -> float:

@@ -17,8 +17,11 @@ from safetensors.torch import save as save_tensors
 
 from blendctl.atomic import write_atomically
 from blendctl.controllers import Encoding
+from blendctl.controllers.controller_file import read_tensors, write_tensors
+from blendctl.controllers.lookahead_file import read_paths, write_paths
 from blendctl.controllers.lookahead_network import Normalisation
 from blendctl.controllers.number_checks import check_real, check_whole
+from blendctl.controllers.path_encoding import PathEncoding
 from blendctl.errors import InputError
 from blendctl.file_reading import parse_json, reading
 from blendctl.training.lookahead_config import LookAheadConfig
@@ -28,6 +31,8 @@ from blendctl.training.lookahead_learner import LookAheadLearner
 FORMAT = "blendctl-lookahead-checkpoint"
 VERSION = 1
 CHECKPOINT_FILE = "checkpoint.safetensors"
+PATHS_FILE = "paths.safetensors"  # written once, before the first decision
+PATHS_FORMAT = "blendctl-paths"
 HELD_OUT_FILE = "held_out.safetensors"
 DECISIONS = "decisions-*.safetensors"  # decisions-FIRST-LAST, appended at every checkpoint
 COUNTS = ("done", "size", "held_out", "updates")
@@ -118,6 +123,21 @@ def read_checkpoint(directory: Path) -> LookAheadCheckpoint:
             tensors=tensors,
             **counts,
         )
+
+
+def write_path_encoding(paths: PathEncoding, directory: Path) -> None:
+    """Write the paths of a run."""
+    header, tensors = write_paths(paths)
+    directory.mkdir(parents=True, exist_ok=True)
+    write_tensors(directory / PATHS_FILE, {"format": PATHS_FORMAT, "version": VERSION, "paths": header}, tensors)
+
+
+def read_path_encoding(directory: Path) -> PathEncoding | None:
+    """Read the paths of a run; raise FileFormatError if the file is damaged."""
+    path = directory / PATHS_FILE
+    header, tensors = read_tensors(path, content="paths of controllers", format_name=PATHS_FORMAT, version=VERSION)
+    with reading(path, "paths of controllers"):
+        return read_paths(header["paths"], tensors)
 
 
 def read_decisions(directory: Path) -> Iterator[Decisions]:

@@ -18,12 +18,14 @@ class LookAheadConfig:
     steps: int = option(2_000_000, "environment steps to collect, all branches included")
     seed: int = option(0, "random seed of layouts, weights, action noise and minibatches")
     hold: int = option(5, "control steps of an option: how long a chosen controller drives")
-    teacher: int = option(
-        0, "control steps that the simulator drives every branch, by the networks' choices after the first option"
-    )
+    commit: int = option(20, "control steps that a branch is driven by its first controller, at least one option")
+    teacher: int = option(0, "control steps after these that a branch is driven by the networks' choices")
     discount: float = option(0.99, "discount factor of rewards and costs, per control step")
     weight_low: float = option(0.02, "lowest cost weight: return that a unit of cost is worth")
     weight_high: float = option(1.0, "highest cost weight")
+    # Paths, in worlds with lidars.
+    points: int = option(8, "points of the predicted path of a controller, one per option (0: no paths)")
+    path_steps: int = option(1_000_000, "environment steps from which the paths are learned")
     # Collection.
     worlds: int = option(128, "worlds that run in lock-step")
     explore: float = option(0.1, "probability of a random controller at a decision")
@@ -49,12 +51,13 @@ class LookAheadConfig:
     def __post_init__(self) -> None:
         for name in ("steps", "hold", "worlds", "members", "minibatch", "threads"):
             require(self, name, getattr(self, name) >= 1, "at least 1")
-        for name in ("seed", "teacher", "dial_episodes", "budget"):
+        for name in ("seed", "commit", "teacher", "points", "path_steps", "dial_episodes", "budget"):
             require(self, name, getattr(self, name) >= 0, "0 or more")
         for name in ("lr", "reuse", "final_reuse", "difference_loss", "max_grad", "checkpoint_every"):
             require(self, name, getattr(self, name) > 0, "above 0")
         for name in ("explore", "random_share"):
             require(self, name, 0 <= getattr(self, name) <= 1, "0 to 1")
+        require(self, "points", self.points == 0 or self.points >= 4, "0, or 4 or more")
         require(self, "discount", 0 <= self.discount < 1, "0 to below 1")
         require(self, "target_rate", 0 < self.target_rate <= 1, "above 0, at most 1")
         require(self, "weight_low", self.weight_low > 0, "above 0")
@@ -63,9 +66,14 @@ class LookAheadConfig:
         require(self, "dial_points", self.dial_points >= 2, "at least 2")
 
     @property
-    def follow(self) -> int:
-        """Options after the first, before a branch ends."""
-        return max(math.ceil(self.teacher / self.hold) - 1, 0)
+    def first_options(self) -> int:
+        """Options of a branch that its first controller drives."""
+        return max(math.ceil(self.commit / self.hold), 1)
+
+    @property
+    def following_options(self) -> int:
+        """Options after these, before a branch ends."""
+        return math.ceil(self.teacher / self.hold)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the configuration as plain JSON data."""

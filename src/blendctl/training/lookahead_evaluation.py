@@ -10,7 +10,7 @@ import numpy as np
 
 from blendctl.arrays import FloatArray
 from blendctl.controllers import Controller, LookAheadNetwork
-from blendctl.controllers.lookahead_network import controller_label
+from blendctl.controllers.lookahead_network import EpisodeMemory, controller_label
 from blendctl.episodes import run_episodes
 from blendctl.rollout import StepInput
 from blendctl.switches.base import ArmArray, Switch, open_worlds
@@ -24,13 +24,14 @@ class FixedWeightSwitch(Switch):
     """Every `hold` steps of an episode, let the controller with the highest score at one cost weight drive."""
 
     def __init__(self, network: LookAheadNetwork, weight: float) -> None:
-        self.network, self.weight = network, weight
+        self.network, self.weight, self.memory = network, weight, EpisodeMemory(network)
 
     def choose(self, frame: StepInput) -> ArmArray:
         due = frame.episode_step % self.network.hold == 0
         arm = frame.last_arm.copy()
         if due.any():
-            arm[due] = self.network.choose(frame.observations[due], self.weight)
+            memory = self.memory.observe(frame.observations, frame.episode_step)
+            arm[due] = self.network.choose(frame.observations, self.weight, memory)[due]
         return arm
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -15,11 +14,12 @@ from torch import Tensor, nn
 
 from blendctl.controllers import Encoding, LookAheadNetwork
 from blendctl.controllers.lookahead_network import Normalisation
+from blendctl.controllers.path_encoding import PathEncoding
 from blendctl.errors import FileFormatError, StateError
 from blendctl.training.algorithm import optimiser_tensors, restore_optimiser
 from blendctl.training.lookahead_config import LookAheadConfig
 from blendctl.training.lookahead_data import Decisions
-from blendctl.training.policy import to_dense
+from blendctl.training.policy import relu_layers, to_dense
 
 FINAL_RATE_FACTOR = 0.03  # the learning rate ends at this share of its start
 SPREAD_RATE = 0.01  # weight of a minibatch in the running spread of the differences
@@ -46,8 +46,8 @@ class _Heads(nn.Module):
     def __init__(self, inputs: int, controllers: int, *, hidden: Sequence[int], members: int) -> None:
         super().__init__()
         self.controllers = controllers
-        self.level = _relu_layers((inputs + 1, *hidden, 2))
-        self.members = nn.ModuleList(_relu_layers((inputs + 1, *hidden, 2 * controllers)) for _ in range(members))
+        self.level = relu_layers((inputs + 1, *hidden, 2))
+        self.members = nn.ModuleList(relu_layers((inputs + 1, *hidden, 2 * controllers)) for _ in range(members))
         self.register_buffer("level_unit", torch.ones(2))
         self.register_buffer("difference_unit", torch.ones(2))
 
@@ -181,6 +181,7 @@ class LookAheadLearner:
         digests: tuple[str, ...],
         names: tuple[str, ...],
         card: dict[str, Any],
+        paths: PathEncoding | None = None,
     ) -> LookAheadNetwork:
         """Return the averaged networks in the form that runs without torch."""
         heads = self.averaged
@@ -196,6 +197,7 @@ class LookAheadLearner:
             digests=digests,
             names=names,
             card=card,
+            paths=paths,
         )
 
     def tensors(self) -> dict[str, Tensor]:
@@ -238,14 +240,6 @@ class LookAheadLearner:
         low, high = self.config.weight_low, self.config.weight_high
         position = torch.log(weights / math.sqrt(low * high)) / (0.5 * math.log(high / low))
         return torch.cat([inputs, position[:, None]], dim=1)
-
-
-def _relu_layers(sizes: Sequence[int]) -> nn.Sequential:
-    """Build affine layers with max(0, x) between them."""
-    layers: list[nn.Module] = []
-    for n, m in pairwise(sizes):
-        layers += [nn.Linear(n, m), nn.ReLU()]
-    return nn.Sequential(*layers[:-1])
 
 
 def _with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -19,15 +19,18 @@ from blendctl.controllers.adapters import act_rows
 from blendctl.controllers.card import versions
 from blendctl.controllers.lookahead_file import LOOKAHEAD_FILE
 from blendctl.controllers.lookahead_network import Normalisation, controller_digest, controller_label
+from blendctl.controllers.path_encoding import MapDeclaration, PathEncoding
 from blendctl.errors import FileFormatError, InputError
 from blendctl.training import lookahead_checkpoint as checkpoint
 from blendctl.training.lookahead_config import LookAheadConfig, require_several
 from blendctl.training.lookahead_data import DecisionBuffer, OptionCollector, first_layout
 from blendctl.training.lookahead_learner import LookAheadLearner
+from blendctl.training.path_fit import fit_paths
 
 HELD_OUT_SHARE = 0.05  # share of the decisions, the latest, that measure the accuracy
 FIRST_UPDATE = 4000  # decisions before the first gradient step
 NORMALISATION_STEPS = 300
+PATH_SHARE = 0.15  # share of the run that is spent on paths
 REPORT_EVERY = 10  # decisions of each world between two calls of on_progress
 CHANGEABLE = ("threads", "checkpoint_every", "dial_points", "dial_episodes", "budget")  # without effect on learning
 TURN_END = 0.25  # probability that a random turn ends after an option
@@ -58,25 +61,29 @@ class _Run:
         environment: VectorEnv[Any, Any, Any],
         *,
         encoding: Encoding | Normalisation,
+        paths: PathEncoding | None,
         config: LookAheadConfig,
     ) -> None:
-        self.config, self.encoding, self.controllers = config, encoding, controllers
+        self.config, self.encoding, self.paths, self.controllers = config, encoding, paths, controllers
         self.collector = OptionCollector(
             environment,
             controllers,
             encode=encoding,
             hold=config.hold,
-            follow=config.follow,
+            commit=config.first_options,
+            follow=config.following_options,
             discount=config.discount,
             seed=config.seed,
+            paths=paths,
         )
+        self.inputs = encoding.size + (0 if paths is None else paths.size)
         self.worlds = environment.num_envs
         self.decisions = max(1, config.steps // self.collector.steps_per_decision)  # of each world
         held_out = int(self.decisions * HELD_OUT_SHARE) * self.worlds
-        self.replay = DecisionBuffer(self.decisions * self.worlds - held_out, len(controllers), encoding.size)
-        self.held_out = DecisionBuffer(held_out, len(controllers), encoding.size)
+        self.replay = DecisionBuffer(self.decisions * self.worlds - held_out, len(controllers), self.inputs)
+        self.held_out = DecisionBuffer(held_out, len(controllers), self.inputs)
         # One difference network is enough to choose the states; the final fit has all of them.
-        self.learner = LookAheadLearner(encoding.size, len(controllers), config=replace(config, members=1))
+        self.learner = LookAheadLearner(self.inputs, len(controllers), config=replace(config, members=1))
         self.rng = np.random.default_rng([config.seed, 2])
         self.done = 0  # decisions of each world
         self.final = False  # all decisions are there, the final networks are being fitted
@@ -92,8 +99,10 @@ class _Run:
 
     @property
     def share(self) -> float:
-        """Share of the run that is done: half of it is the collection, half the final fit."""
-        return 0.5 * self.done / self.decisions + (0.5 * self.learner.updates / self.final_updates if self.final else 0)
+        """Share of the run that is done: half of what follows the paths is the collection, half the final fit."""
+        before = 0.0 if self.paths is None else PATH_SHARE
+        final = 0.5 * self.learner.updates / self.final_updates if self.final else 0.0
+        return before + (1.0 - before) * (0.5 * self.done / self.decisions + final)
 
     @property
     def finished(self) -> bool:
@@ -117,7 +126,7 @@ class _Run:
     def begin_final_fit(self) -> None:
         """Begin to fit new networks to all decisions: those of the collection saw the latest ones the least."""
         self.final = True
-        self.learner = LookAheadLearner(self.encoding.size, len(self.controllers), config=self.config)
+        self.learner = LookAheadLearner(self.inputs, len(self.controllers), config=self.config)
         self.learner.set_units(self.replay.take(slice(0, self.replay.size)))
 
     def _collect(self) -> None:
@@ -128,10 +137,11 @@ class _Run:
             self.arms = np.where(self.rng.random(n) < TURN_END, random_arms, self.arms)
             decisions, ended = self.collector.collect(self.arms)
         else:
-            greedy = self._greedy(self.collector.encode(self.collector.observations))
+            greedy = self._greedy(self.collector.inputs())
             self.arms = np.where(self.rng.random(n) < config.explore, random_arms, greedy)
             decisions, ended = self.collector.collect(self.arms, self._greedy)
-            decisions.weights[:] = self.weights
+            if self.collector.follow:  # otherwise the end of a branch is right for every weight
+                decisions.weights[:] = self.weights
         (replay if replay.size < replay.capacity else self.held_out).add(decisions)
         self.weights = np.where(ended, self._draw_weights(n), self.weights)
         self.done += 1
@@ -166,6 +176,7 @@ class _Run:
             digests=tuple(controller_digest(controller) for controller in self.controllers),
             names=tuple(controller_label(controller) for controller in self.controllers),
             card=card,
+            paths=self.paths,
         )
 
     def _draw_weights(self, n: int) -> NDArray[np.float64]:
@@ -178,6 +189,7 @@ def train_lookahead(
     environment: VectorEnv[Any, Any, Any],
     *,
     encoding: Encoding | None = None,
+    declaration: MapDeclaration | None = None,
     config: LookAheadConfig | None = None,
     out: str | Path,
     resume: bool = False,
@@ -195,6 +207,7 @@ def train_lookahead(
         environment: Vector environment with `autoreset_mode=AutoresetMode.SAME_STEP` and `infos["cost"]`. With
             `snapshot` and `restore`, every state is labelled with all controllers.
         encoding: Encoding of the observations; None standardises them.
+        declaration: What the lidars of the world show, for predicted paths; None uses none. It needs an encoding.
         config: Settings; None uses the defaults, or those of the run that is resumed.
         out: Run directory.
         resume: Continue the run in `out`.
@@ -224,7 +237,8 @@ def train_lookahead(
             raise InputError(f"the run in {directory} has other controllers, or another order of them")
         inputs = encoding or saved.normalisation()
     torch.set_num_threads(config.threads)
-    run = _Run(controllers, environment, encoding=inputs, config=config)
+    paths = _paths(environment, controllers, encoding, declaration, config, directory, on_progress, should_stop)
+    run = _Run(controllers, environment, encoding=inputs, paths=paths, config=config)
     if saved is not None:
         _restore(run, saved, directory)
     before = 0.0 if saved is None else saved.seconds
@@ -269,12 +283,47 @@ def train_lookahead(
             "gradient_steps": run.learner.updates,
             "seconds": round(before + time.monotonic() - started, 1),
             "note": NOTE,
+            "path_errors": None if run.paths is None else [round(float(error), 4) for error in run.paths.spread],
             "versions": versions("numpy", "torch", "gymnasium"),
         }
         | (card or {})
     )
     write_lookahead(network, directory / LOOKAHEAD_FILE)
     return network
+
+
+def _paths(
+    environment: VectorEnv[Any, Any, Any],
+    controllers: Sequence[Controller],
+    encoding: Encoding | None,
+    declaration: MapDeclaration | None,
+    config: LookAheadConfig,
+    directory: Path,
+    on_progress: Callable[[LookAheadProgress], None],
+    should_stop: Callable[[], bool],
+) -> PathEncoding | None:
+    """Return the paths of an earlier part of the run, or fit them; None if the world or the settings have none."""
+    if declaration is None or encoding is None or not config.points:
+        return None
+    if (directory / checkpoint.PATHS_FILE).exists():
+        return checkpoint.read_path_encoding(directory)
+    started = time.monotonic()
+
+    def report(share: float) -> None:
+        seconds = time.monotonic() - started
+        on_progress(LookAheadProgress(0, PATH_SHARE * share, seconds, math.nan, math.nan, math.nan))
+
+    paths = fit_paths(
+        environment,
+        controllers,
+        encoding=encoding,
+        declaration=declaration,
+        config=config,
+        on_progress=report,
+        should_stop=should_stop,
+    )
+    checkpoint.write_path_encoding(paths, directory)
+    return paths
 
 
 def estimate_normalisation(

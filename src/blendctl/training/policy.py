@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -27,6 +27,14 @@ def mlp(sizes: Iterable[int], *, generator: torch.Generator, last_gain: float = 
         nn.init.zeros_(layer.bias)
         layers += [layer] if last else [layer, nn.Tanh()]
     return nn.Sequential(*layers)
+
+
+def relu_layers(sizes: Sequence[int]) -> nn.Sequential:
+    """Build affine layers with max(0, x) between them."""
+    layers: list[nn.Module] = []
+    for n, m in pairwise(sizes):
+        layers += [nn.Linear(n, m), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
 
 
 class Policy(nn.Module):
