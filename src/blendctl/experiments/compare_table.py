@@ -17,11 +17,10 @@ from blendctl.controllers import Controller, open_controller
 from blendctl.controllers.adapters import as_controller
 from blendctl.envs.environment import CostFunction, EnvironmentSpec, as_environment, expect_cost
 from blendctl.envs.lockstep import lock_step
-from blendctl.episodes import episode_columns, jerk_columns, run_episodes
+from blendctl.episodes import drive_blend, episode_columns, jerk_columns, run_episodes
 from blendctl.errors import InputError, MissingExtraError
 from blendctl.experiments.certify_units import blender_maker
 from blendctl.experiments.compare import ALONE, COLUMNS, TRAINING_SEEDS, Compared, saved_blend
-from blendctl.experiments.comparison_units import drive_episode
 from blendctl.experiments.method_training import train_method
 from blendctl.experiments.standings import standings
 from blendctl.switches.methods import METHODS, Method, find_method, with_values
@@ -161,7 +160,8 @@ def compare(
             if method.name in saved:
                 source = saved[method.name]
                 maker = source if callable(source) else _open_blend(source, controllers)
-                sums = [drive_episode(first, maker(seed + i), seed=seed + i) for i in range(episodes)]
+                seeds = range(seed, seed + episodes)
+                sums = [row for one in seeds for row in drive_blend(first, maker(one), seed=one)]
             else:
                 sums = bench.run(method, setting, episodes=episodes, seed=seed, block=block)
             about = {"method": method.name, "setting": number, "parameters": json.dumps(setting)}
