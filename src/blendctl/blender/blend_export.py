@@ -131,7 +131,7 @@ def _replica(blender: Blender, file: Path, action_size: int, noise: NDArray[np.u
     )  # fmt: skip
     made.drivers.end_episode(0)  # stateful controllers begin afresh
     if noise is not None:
-        made.drivers.rngs = [CompiledNormals(words) for words in noise]  # type: ignore[misc]  # it has what is used
+        made.drivers.draw_from([CompiledNormals(words) for words in noise])
     return made
 
 

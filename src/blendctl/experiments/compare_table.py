@@ -190,10 +190,7 @@ class _Bench:
         """Open environments in lock-step."""
         if self.spec is not None:
             return self.spec.make_vector(count)
-        envs = lock_step([self.make() for _ in range(1 if self.single else count)])
-        if self.single:
-            envs.close_extras = lambda **_: None  # type: ignore[method-assign]  # it is the user's, and stays open
-        return envs
+        return lock_step([self.make() for _ in range(1 if self.single else count)], keep_open=self.single)
 
     def run(
         self, method: Method, setting: Mapping[str, Any], *, episodes: int, seed: int, block: int

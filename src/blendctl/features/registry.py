@@ -111,6 +111,6 @@ def bind_feature(declared: Any, controllers: Sequence[Controller], *, objectives
             f"bind must return a BoundFeature, actually: {type(bound).__name__}; "
             "make it a subclass of blendctl.features.BoundFeature"
         )
-    if isinstance(bound, NextStepPredictions) and tuple(objectives) != ("reward", "-cost"):
-        bound.prior = bound.theta_bound = None  # these are not the objectives that it predicts
+    if isinstance(bound, NextStepPredictions) and tuple(objectives) != OBJECTIVES:
+        return NextStepPredictions(bound.predict)  # no prior: these are not the objectives that it predicts
     return bound
