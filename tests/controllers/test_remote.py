@@ -13,12 +13,12 @@ import pytest
 
 from blendctl.blender import Blender
 from blendctl.controllers.adapters import as_controller
+from blendctl.controllers.base import can_predict
 from blendctl.controllers.remote import RemoteController
 from blendctl.controllers.resolve import open_controller
 from blendctl.controllers.server import ControllerServer
 from blendctl.controllers.wire import LARGEST_FRAME, Address, Channel, WireError, pack_array, unpack_array
 from blendctl.errors import InputError
-from blendctl.features.predictions import can_predict
 
 
 class Predictive:
