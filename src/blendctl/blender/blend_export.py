@@ -165,6 +165,7 @@ def _record(
         rows = rng.uniform(0.0, 1.0, (GOLDEN_STEPS, sizes[0]))
     names = blender.objectives.names
     seen: list[tuple[FloatArray, FloatArray, int, FloatArray]] = []
+    ended = False  # the episode of a world
     for t, row in enumerate(rows):
         observation = row.copy()
         try:
@@ -175,13 +176,16 @@ def _record(
         assert choice is not None
         feedback = -rng.uniform(0.0, 1.0, len(names)) * rng.integers(0, 2, len(names))
         if env is not None:
-            following, reward, _, _, info = env.step(action)
+            following, reward, terminated, truncated, info = env.step(action)
+            ended = terminated or truncated
             parts = {"reward": float(reward)} | {f"-{name}": -float(value) for name, value in info.items()}
             feedback = np.array([parts.get(name, value) for name, value in zip(names, feedback, strict=True)])
             if t + 1 < len(rows):
                 rows[t + 1] = following
         observe_vector(blender, feedback.tolist())
         seen.append((observation, feedback, choice.arm, np.asarray(action, np.float64)))
+        if ended:
+            break
     if env is not None:
         env.close()
     if not seen:
