@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @click.command(epilog="Example: blendctl evaluate PointGoal1/ppo --episodes 100 --json out/ppo.json")
 @click.argument("controllers", nargs=-1, required=True, metavar="NAME|PATH...", shell_complete=completers.controllers)
-@partial(environment_option, name="--env", default="[the world that the controller was trained in]")
+@partial(environment_option, default="[the world that the controller was trained in]")
 @shared.number_option("--episodes", "Number of episodes.", default=100)
 @shared.seed_option(1_000_000, per_episode=True)
 @shared.deterministic_option

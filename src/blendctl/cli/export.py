@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 )
 @click.option("--features", shell_complete=completers.features, help="Context of a saved learner.  [as in blend]")
 @shared.number_option("--hold", "Control steps per decision of a saved learner.  [as in blend]")
-@world_option("--world", help="World that is driven, or FILE.py:TASK.  [as BLEND says]")
+@world_option(help="World that is driven, or FILE.py:TASK.  [as BLEND says]")
 @shared.trust_code_option
 def export(
     blend: Path,

@@ -28,7 +28,7 @@ DEFAULTS = ContextConfig()
     epilog="Example: blendctl train-context runs/PointGoal1-ppo-s0 runs/PointGoal1-ppo-lagrangian-s0",
 )
 @click.argument("controllers", nargs=-1, required=True, metavar="NAME|PATH...", shell_complete=zoo_controllers)
-@world_option("--env", "world", help="World, or FILE.py:TASK.  [the one in the controllers' cards]")
+@world_option(help="World, or FILE.py:TASK.  [the one in the controllers' cards]")
 @click.option("--steps", default=str(DEFAULTS.steps), help="Transitions to learn from.")
 @click.option(
     "--horizons", default=",".join(map(str, DEFAULTS.horizons)),
