@@ -10,11 +10,9 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray as FloatArray
 from blendctl.errors import InputError
-
-FloatArray = NDArray[np.float64]
 
 LEVEL = 0.95  # probability that an interval covers the true value
 RESAMPLES = 2000

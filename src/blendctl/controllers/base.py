@@ -7,8 +7,6 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-FloatArray = NDArray[np.float64] | NDArray[np.float32]
-
 
 @runtime_checkable
 class Controller(Protocol):

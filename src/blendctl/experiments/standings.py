@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.errors import InputError
 from blendctl.experiments.compare import ALONE, Compared
 from blendctl.experiments.corner import Corner, score_episodes
-from blendctl.statistics import FloatArray, mean_interval, proportion_interval
+from blendctl.statistics import mean_interval, proportion_interval
 from blendctl.switches.methods import Method
 
 BOOTSTRAP_SEED = 20

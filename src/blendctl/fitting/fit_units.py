@@ -18,12 +18,13 @@ import numpy as np
 import pyarrow as pa
 from gymnasium.vector import VectorEnv
 
+from blendctl.arrays import FloatArray
 from blendctl.controllers import Controller, LookAheadNetwork, open_controller, read_lookahead, write_lookahead
 from blendctl.controllers.base import Stateful
 from blendctl.envs.environment import EnvironmentSpec
 from blendctl.episodes import drive_blend, run_episodes
 from blendctl.experiments.units import Result, unit_kind
-from blendctl.features.flattening import FloatArray, flat_controllers
+from blendctl.features.flattening import flat_controllers
 from blendctl.fitting.contexts import Candidate, ContextTask, EnvSource, learn_network
 from blendctl.fitting.outcomes import Outcomes
 from blendctl.fitting.plan import FitPlan

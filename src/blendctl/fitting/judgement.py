@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from blendctl import pareto
+from blendctl.arrays import FloatArray
 from blendctl.experiments.corner import Corner, Score, score_episodes
 from blendctl.experiments.scales import Scales
 from blendctl.fitting.outcomes import Outcomes
 from blendctl.statistics import LEVEL, mean_interval
-
-FloatArray = NDArray[np.float64]
 
 BLEND, NO_DIFFERENCE = "blend", "no difference"
 METHODS = (BLEND, "coin per step", "coin per episode", "threshold", "shared")  # besides the controllers

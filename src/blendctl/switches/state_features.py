@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from blendctl.arrays import FloatArray
 from blendctl.controllers import Controller, NetworkController
 from blendctl.controllers.adapters import act_rows
 from blendctl.controllers.base import Critic, can_predict
-from blendctl.switches.base import FloatArray
 
 
 def describe_states(controllers: Sequence[Controller], observations: FloatArray) -> FloatArray:
