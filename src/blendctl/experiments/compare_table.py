@@ -15,6 +15,7 @@ import pyarrow as pa
 from blendctl.blender import Blender
 from blendctl.controllers import Controller, open_controller
 from blendctl.controllers.adapters import as_controller
+from blendctl.controllers.lookahead_network import controller_label
 from blendctl.envs.environment import CostFunction, EnvironmentSpec, as_environment, expect_cost
 from blendctl.envs.lockstep import lock_step
 from blendctl.episodes import drive_blend, episode_columns, jerk_columns, run_episodes
@@ -251,7 +252,7 @@ def _open_blend(directory: str | Path, controllers: Sequence[Any]) -> Callable[[
 
 
 def _label(declared: Any, controller: Controller) -> str:
-    return declared if isinstance(declared, str) else str(getattr(controller, "name", type(controller).__name__))
+    return declared if isinstance(declared, str) else controller_label(controller)
 
 
 def _row(name: str, summary: Mapping[str, Any]) -> MethodRow:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import functools
 import json
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -23,6 +20,7 @@ from blendctl.controllers import Controller, LookAheadNetwork, open_controller, 
 from blendctl.controllers.base import Stateful
 from blendctl.envs.environment import EnvironmentSpec
 from blendctl.episodes import drive_blend, run_episodes
+from blendctl.experiments.file_text import file_text, read_file_text
 from blendctl.experiments.units import Result, unit_kind
 from blendctl.features.flattening import flat_controllers
 from blendctl.fitting.contexts import Candidate, ContextTask, EnvSource, learn_network
@@ -143,21 +141,13 @@ def learn(parameters: Mapping[str, Any], before: Result | None) -> Result:
     with reporting() as report:
         network = learn_network(open_place(p).task(p), p["hold"], plan=plan, on_progress=report)
     card = {key: value for key, value in network.card.items() if key != "seconds"}  # equal runs make equal files
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "network.safetensors"
-        write_lookahead(replace(network, card=card), file)
-        data = base64.b64encode(file.read_bytes()).decode()
+    data = file_text(functools.partial(write_lookahead, replace(network, card=card)))
     return Result({"network": data}, timing={"seconds": time.perf_counter() - started})
 
 
 def read_learned(result: Result | None) -> LookAheadNetwork | None:
     """Return the networks of a `learn` unit."""
-    if result is None:
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "network.safetensors"
-        file.write_bytes(base64.b64decode(result.values["network"]))
-        return read_lookahead(file)
+    return None if result is None else read_file_text(result.values["network"], read_lookahead)
 
 
 @unit_kind(version=1)
