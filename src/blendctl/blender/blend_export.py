@@ -88,8 +88,8 @@ def _sizes(blender: Blender, *, world: str | None, observations: ArrayLike | Non
     sizes += [one.observation_size for one in declared if one is not None]
     if observations is not None:
         sizes.insert(0, np.asarray(observations).shape[-1])
-    network = getattr(blender.feature, "network", None)  # of a feature that looks ahead
-    sizes.append(getattr(getattr(network, "encoding", None), "observation_size", None))
+    if blender.feature.network is not None:
+        sizes.append(blender.feature.network.encoding.observation_size)
     size = next((size for size in sizes if isinstance(size, int)), None)
     if size is None and world is not None:
         from blendctl.envs.catalog import find_task
