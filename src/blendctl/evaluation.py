@@ -14,7 +14,7 @@ from blendctl.controllers.base import Controller
 from blendctl.envs.environment import EnvironmentSpec
 from blendctl.episodes import SUMS, run_episodes
 from blendctl.errors import InputError
-from blendctl.statistics import mean_interval
+from blendctl.statistics import mean_columns
 from blendctl.switches.base import open_worlds
 from blendctl.switches.single_controller import SingleController
 
@@ -44,10 +44,7 @@ class Evaluation:
             "episodes": len(self.returns),
             "seed": self.seed,
             "deterministic": self.deterministic,
-            "return_mean": float(self.returns.mean()),
-            "return_ci95": mean_interval(self.returns),
-            "cost_mean": float(self.costs.mean()),
-            "cost_ci95": mean_interval(self.costs),
+            **mean_columns({"return": self.returns, "cost": self.costs}),
             "length_mean": float(self.lengths.mean()),
         }
 
