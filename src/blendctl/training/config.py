@@ -130,7 +130,7 @@ def convert_options(config: type[Any], data: dict[str, Any]) -> dict[str, Any]:
 def _converted(config: type[Any], name: str, value: Any, kind: type) -> Any:
     try:
         if kind is tuple:
-            return tuple(int(v) for v in value)
+            return tuple(int(part) for part in (value.split(",") if isinstance(value, str) else value) if part)
         if kind is bool or kind is str:
             if not isinstance(value, kind):
                 raise TypeError
