@@ -20,7 +20,7 @@ from blendctl import Blender
 from blendctl.controllers import load
 from blendctl.controllers.zoo import PAIRS
 from blendctl.envs import SingleWorld
-from blendctl.experiments.comparison_units import drive_episode
+from blendctl.episodes import drive_blend
 from blendctl.statistics import mean_interval
 
 HANDOVERS = (None, "slew:0.1", "fade:5")
@@ -33,7 +33,7 @@ def measure(world: str, handover: str | None, episodes: int) -> dict[str, object
     options = {"cost_budget": 25.0, "fallback": "safe", "stochastic": False, "handover": handover}
     with closing(SingleWorld(world)) as env:
         rows = [
-            drive_episode(env, Blender(pair, ["fast", "safe"], seed=seed, **options), seed=SEED + seed)
+            drive_blend(env, Blender(pair, ["fast", "safe"], seed=seed, **options), seed=SEED + seed)[0]
             for seed in range(episodes)
         ]
     columns = {

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+from blendctl.blender import Blender
 from blendctl.blender.batch import BlenderBatch
 from blendctl.blender.run_loop import run
 from blendctl.controllers import load, open_controller
 from blendctl.controllers.adapters import as_controller
-from blendctl.episodes import COLUMNS, episode_columns, jerk_columns, run_episodes, score
+from blendctl.envs import SingleWorld
+from blendctl.episodes import COLUMNS, drive_blend, episode_columns, jerk_columns, run_episodes, score
 from blendctl.errors import InputError, StateError
 from blendctl.evaluation import evaluate
 from blendctl.switches import METHODS, open_worlds
@@ -155,3 +157,22 @@ def test_the_jerk_is_how_far_the_action_moves_between_two_steps():
     np.testing.assert_allclose(turns.moved, 2.0 * (STEPS - 1))
     assert [jerk_columns(row)["jerk"] for row in turns.table().to_pylist()] == [2.0, 2.0]
     np.testing.assert_array_equal(driven(pair, lambda _: SingleController(0), worlds=2).moved, 0.0)
+
+
+def test_a_blend_and_a_rollout_have_the_same_sums_of_the_same_episodes(classical):
+    sums = driven(classical[:1], lambda _: SingleController(), worlds=2, components=True)
+    expected = sums.table(with_choices=False).to_pylist()
+    assert [name for name in expected[0] if name.startswith("cost_")]
+    env = SingleWorld("PointGoal1", max_episode_steps=STEPS)
+    blender = Blender(classical[:1], features="one-hot", stochastic=False, seed=0)
+    rows = drive_blend(env, blender, seed=5, episodes=2)
+    env.close()
+    assert [{name: row[name] for name in expected[0]} for row in rows] == expected
+    assert [row["moved"] for row in rows] == pytest.approx(sums.moved)
+    assert [row["switches"] for row in rows] == [0, 0]
+
+
+def test_the_rows_of_an_evaluation_have_the_columns_of_all_tables(classical):
+    evaluation = evaluate(classical[0], "PointGoal1", episodes=2, seed=5, worlds_at_once=1)
+    assert [list(row) for row in evaluation.rows()] == [["seed", "return", "cost", "length"]] * 2
+    assert [row["return"] for row in evaluation.rows()] == evaluation.returns.tolist()

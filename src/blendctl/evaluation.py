@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from blendctl.arrays import FloatArray
 from blendctl.controllers.base import Controller
 from blendctl.envs.environment import EnvironmentSpec
-from blendctl.episodes import run_episodes
+from blendctl.episodes import SUMS, run_episodes
 from blendctl.errors import InputError
-from blendctl.statistics import mean_interval
-from blendctl.switches.base import FloatArray, open_worlds
+from blendctl.statistics import mean_columns
+from blendctl.switches.base import open_worlds
 from blendctl.switches.single_controller import SingleController
 
 __all__ = ["Evaluation", "evaluate"]
@@ -31,6 +32,11 @@ class Evaluation:
     costs: FloatArray  # (episodes,)
     lengths: FloatArray  # (episodes,)
 
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row per episode: its seed, and the columns that all tables of episodes have."""
+        sums = zip(self.returns.tolist(), self.costs.tolist(), self.lengths.astype(int).tolist(), strict=True)
+        return [{"seed": self.seed + i} | dict(zip(SUMS, row, strict=True)) for i, row in enumerate(sums)]
+
     def summary(self) -> dict[str, Any]:
         """Return the means with 95% intervals, as JSON data."""
         return {
@@ -38,10 +44,7 @@ class Evaluation:
             "episodes": len(self.returns),
             "seed": self.seed,
             "deterministic": self.deterministic,
-            "return_mean": float(self.returns.mean()),
-            "return_ci95": mean_interval(self.returns),
-            "cost_mean": float(self.costs.mean()),
-            "cost_ci95": mean_interval(self.costs),
+            **mean_columns({"return": self.returns, "cost": self.costs}),
             "length_mean": float(self.lengths.mean()),
         }
 
@@ -69,7 +72,12 @@ def evaluate(
         rng = None if deterministic else np.random.default_rng([seed, first])
         with closing(open_worlds(world, min(worlds_at_once, episodes - first), threads=threads)) as worlds:
             sums = run_episodes(
-                worlds, [controller], make=lambda _: SingleController(), seed=seed + first, rngs=[rng], on_step=on_step
+                worlds,
+                [controller],
+                make=lambda _: SingleController(),
+                seed=seed + first,
+                rngs=[rng],
+                on_step=None if on_step is None else lambda batch: on_step(int((batch.counted & ~batch.ended).sum())),
             )
         results.append((sums.returns, sums.costs, sums.lengths))
     returns, costs, lengths = np.concatenate(results, axis=1)

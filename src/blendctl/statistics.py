@@ -7,14 +7,13 @@ It is imported at the first call: importing blendctl or starting a command loads
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray as FloatArray
 from blendctl.errors import InputError
-
-FloatArray = NDArray[np.float64]
 
 LEVEL = 0.95  # probability that an interval covers the true value
 RESAMPLES = 2000
@@ -37,6 +36,18 @@ def mean_interval(sample: FloatArray, *, level: float = LEVEL) -> list[float] | 
     half = float(stdtrit(n - 1, (1.0 + level) / 2.0)) * float(sample.std(ddof=1)) / math.sqrt(n)
     mean = float(sample.mean())
     return [mean - half, mean + half]
+
+
+def mean_columns(samples: Mapping[str, FloatArray]) -> dict[str, Any]:
+    """Return the mean of every sample and its 95% interval, by the names that all summaries have, as JSON data.
+
+    >>> mean_columns({"cost": np.array([2.0])})
+    {'cost_mean': 2.0, 'cost_ci95': None}
+    """
+    columns: dict[str, Any] = {}
+    for name, sample in samples.items():
+        columns |= {f"{name}_mean": float(sample.mean()), f"{name}_ci95": mean_interval(sample)}
+    return columns
 
 
 def mean_sign_confidence(sample: FloatArray) -> float | None:

@@ -11,6 +11,8 @@ import pytest
 
 from blendctl.blender import Blender, run
 from blendctl.blender.compiled_loop import STEPS_PER_CALL, CompiledLoop, supports, unsupported
+from blendctl.blender.guard import Guard
+from blendctl.certificates import Claim, certify
 from blendctl.controllers import load
 from blendctl.envs import SingleWorld
 from blendctl.errors import InputError
@@ -18,6 +20,7 @@ from blendctl.experiments import blended as module
 from blendctl.experiments.blended import EpisodeAggregator, blended, drive_plainly
 
 PAIR = ["PointGoal1/ppo", "PointGoal1/ppo-lagrangian"]
+CERTIFICATE = certify(np.full(200, 20.0), np.zeros(200), Claim(budget=25.0, cost_ceiling=1000.0))
 
 
 def unit(controllers=PAIR, world="PointGoal1", **changes):
@@ -161,7 +164,11 @@ def test_the_loop_takes_only_controllers_of_the_world_and_of_one_kind():
         ({"context": "previous"}, 'context="previous"'),
         ({"features": "critics"}, "features other than next-step predictions"),
         ({"objectives": ["-cost", "reward"]}, "objectives other than reward and -cost"),
+        ({"objectives": [("reward", lambda feedback: 0.0), "-cost"]}, "objectives that are functions"),
         ({"rule": "linear"}, 'the rule "linear"'),
+        ({"handover": "slew:0.1"}, "a handover"),
+        ({"guard": Guard({"a": [[10.0, -5.0], [11.0, -6.0]]})}, "a guard"),
+        ({"certificate": CERTIFICATE}, "a certificate"),
     ],
 )
 def test_the_loop_refuses_what_it_cannot_do_and_says_why(options, reason):
@@ -180,6 +187,23 @@ def test_the_loop_takes_a_fresh_blender_without_a_recorder(tmp_path):
         assert "not a SingleWorld" in unsupported(blender, object())
         blender.act(world.reset(seed=0)[0])
         assert unsupported(blender, world) == "the blender has stages driven before"
+
+
+def test_the_loop_does_not_take_a_blender_that_it_has_driven():
+    blender = Blender([load(name) for name in PAIR], ["a", "b"], features="predictions", seed=0)
+    with closing(SingleWorld("PointGoal1", max_episode_steps=5)) as world:
+        with CompiledLoop(world, blender) as loop:
+            assert len(loop.episode(0).arm) == 5
+        assert unsupported(blender, world) == "the blender has stages driven before"
+
+
+def test_a_loop_that_fails_before_its_first_decision_leaves_the_blender_as_it_was():
+    blender = Blender([broken(0), load(PAIR[1])], ["a", "b"], features="predictions", seed=0)
+    before = [rng.bit_generator.state for rng in blender.drivers.rngs]
+    with closing(SingleWorld("PointGoal1", max_episode_steps=5)) as world, CompiledLoop(world, blender) as loop:
+        assert loop.episode(0) is None
+        assert [rng.bit_generator.state for rng in blender.drivers.rngs] == before
+        assert supports(blender, world)
 
 
 def test_the_loop_stages_what_run_records():

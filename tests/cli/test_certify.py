@@ -8,11 +8,11 @@ import pytest
 from scipy import stats
 from short_drive import blend_to
 
+from blendctl import episodes
 from blendctl.blender import run
 from blendctl.certificates import Claim, mean_bound, read_certificate
 from blendctl.certificates import certify as judge_episodes
 from blendctl.cli import main
-from blendctl.experiments import certify_units
 from blendctl.experiments.certification import Certification, certify_dial
 from blendctl.experiments.store import Store
 
@@ -103,13 +103,13 @@ def test_an_interrupted_certificate_resumes(blend, tmp_path, capsys, monkeypatch
     words = (blend, "--budget", 20, "--episodes", 24, "--seed", 7, "--out", tmp_path / "cut")
     ran = []
 
-    def counted(env, blender, *, episodes, seed):
-        ran.append(seed)
+    def counted(env, blender, **options):
+        ran.append(options["seed"])
         if len(ran) == 15:
             raise KeyboardInterrupt
-        return run(env, blender, episodes=episodes, seed=seed)
+        return run(env, blender, **options)
 
-    monkeypatch.setattr(certify_units, "run", counted)
+    monkeypatch.setattr(episodes, "run", counted)
     code, _, err = certify(capsys, *words)
     assert code == 130
     assert "the same command resumes the run" in err

@@ -58,7 +58,7 @@ def test_a_random_drive_becomes_a_small_gif(tmp_path):
     out = tmp_path / "play.gif"
     done = run("PointGoal1", "--steps", 300, "--seed", 1, "--out", out)
     assert done.exit_code == 0, done.output
-    for word in ("return", "cost", "goals", "300", "151 pictures, 6.0 s"):
+    for word in ("length", "return", "cost", "goals", "300", "151 pictures, 6.0 s"):
         assert word in done.output
     assert out.stat().st_size < 5e6
     with Image.open(out) as film:

@@ -2,9 +2,11 @@
 
 import json
 
+import click
 import pytest
 
-from blendctl.cli import main
+from blendctl.cli import ALL_COMMANDS, command_line, main
+from blendctl.controllers.server import ControllerServer
 
 FILE = """
 from blendctl.envs import Goal, Hazards, Task
@@ -81,15 +83,67 @@ def test_an_edited_task_is_another_experiment(capsys, folder):
     assert "digests" in err
 
 
-def test_reproduce_check_controller_and_play_take_it(capsys):
-    short = ("--data-points", 1, "--episodes", 1, "--features", "one-hot", "--engine", "inline")
-    for words in (
-        ("reproduce", "--worlds", WORLD, *PAIR, *short, "--out", "reproduced"),
-        ("check-controller", "pure-pursuit", "--world", WORLD, "--observations", 5, "--deadline", 10),
-        ("play", WORLD, "--controller", "stop", "--steps", 3, "--size", 96, "--out", "film.gif"),
-    ):
-        code, _, err = call(capsys, *words)
-        assert code == 0, err
+BLEND = ("blend", WORLD, *PAIR, "--episodes", 1, "--features", "one-hot", "--no-alone", "--out", "made")
+SMALL = ("--worlds", 4, "--hidden", 8, "--threads", 1)
+TRAIN = ("train", WORLD, "--algo", "ppo", "--steps", 96, "--rollout", 12, "--minibatch", 48, *SMALL)
+SHORT = ("--data-points", 1, "--episodes", 1, "--features", "one-hot", "--engine", "inline")
+# What each command that takes a world is called with, after what must be there before.
+CALLS: dict[str, list[tuple]] = {
+    "blend": [BLEND],
+    "fit": [("fit", WORLD, *PAIR, "--steps", 96, "--episodes", 2, "--hold", 2, "--engine", "inline", "--out", "f")],
+    "compare": [("compare", WORLD, *PAIR, "--methods", "random", "--episodes", 1, "--engine", "inline", "--out", "c")],
+    "reproduce": [("reproduce", "--worlds", WORLD, *PAIR, *SHORT, "--out", "reproduced")],
+    "certify": [("certify", "stop", "--world", WORLD, "--budget", 5, "--episodes", 7, "--engine", "inline")],
+    "play": [("play", WORLD, "--controller", "stop", "--steps", 3, "--size", 96, "--out", "film.gif")],
+    "evaluate": [("evaluate", "stop", "--env", WORLD, "--episodes", 1)],
+    "check-env": [("check-env", WORLD)],
+    "check-controller": [
+        ("check-controller", "pure-pursuit", "--world", WORLD, "--observations", 5, "--deadline", 10)
+    ],
+    "train": [(*TRAIN, "--eval-episodes", 1, "--quiet", "--out", "trained")],
+    "train-context": [
+        (*TRAIN, "--eval-episodes", 0, "--quiet", "--out", "trained"),
+        ("train-context", "trained", "--env", WORLD, "--steps", 200, "--horizons", 1, "--passes", 1, "--worlds", 4),
+    ],
+    "train-lookahead": [
+        (*TRAIN, "--eval-episodes", 0, "--quiet", "--out", "one"),
+        (*TRAIN, "--seed", 1, "--eval-episodes", 0, "--quiet", "--out", "other"),
+        ("train-lookahead", WORLD, "--controllers", "one", "other", "--steps", 400, "--minibatch", 32, "--worlds", 8,
+         "--hidden", 16, "--dial-points", 2, "--dial-episodes", 2, "--out", "ahead"),
+    ],
+    "export": [BLEND, ("export", "made", "--world", WORLD, "--out", "exported")],
+    "serve": [("serve", "pure-pursuit", "--world", WORLD, "--no-token")],
+}  # fmt: skip
+
+
+def taking_a_world():
+    commands = {name: command_line.get_command(None, name) for name in ALL_COMMANDS}
+    return {
+        name: [param for param in command.params if param.name in ("world", "worlds")]
+        for name, command in commands.items()
+        if command is not None and any(param.name in ("world", "worlds") for param in command.params)
+    }
+
+
+def test_every_command_that_takes_a_world_is_tried_below():
+    assert set(taking_a_world()) == set(CALLS)
+
+
+@pytest.mark.parametrize("command", CALLS)
+def test_every_command_drives_it(command, capsys, monkeypatch):
+    if command.startswith("train"):
+        pytest.importorskip("torch")
+    monkeypatch.setattr(ControllerServer, "serve_forever", lambda self: None)
+    for words in CALLS[command]:
+        code, out, err = call(capsys, *words)
+        assert code == 0, out + err
+
+
+def test_a_world_is_named_by_env_or_world_in_every_command():
+    named = [param for params in taking_a_world().values() for param in params if "--worlds" not in param.opts]
+    options = [param.opts for param in named if isinstance(param, click.Option)]
+    assert len(options) == 6
+    assert all({"--env", "--world"} <= set(opts) for opts in options)
 
 
 def test_a_module_is_a_place_too(capsys, monkeypatch, folder):

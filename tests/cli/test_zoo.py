@@ -127,10 +127,12 @@ def test_context_networks_are_written_into_runs_or_into_named_copies(zoo, capsys
         (["pure-pursuit"], 1, "need a zoo name, a run directory or a .safetensors file"),
         (["mine.py:drive"], 1, "need a zoo name, a run directory or a .safetensors file"),
         (["PointGoal1/ppo", "PointGoal1/ppo", "--out", "copies"], 1, "name each of them once"),
-        (["PointGoal1/ppo", "--seed", -1], 2, "--seed"),
-        (["PointGoal1/ppo", "--worlds", 0], 2, "--worlds"),
-        (["PointGoal1/ppo", "--passes", 0], 2, "--passes"),
-        (["PointGoal1/ppo", "--threads", 0], 2, "--threads"),
+        (["PointGoal1/ppo", "--seed", -1, "--out", "copies"], 1, "option seed is -1; allowed: 0 or more"),
+        (["PointGoal1/ppo", "--worlds", 0, "--out", "copies"], 1, "option worlds is 0; allowed: at least 1"),
+        (["PointGoal1/ppo", "--passes", 0, "--out", "copies"], 1, "option passes is 0; allowed: at least 1"),
+        (["PointGoal1/ppo", "--threads", 0, "--out", "copies"], 1, "option threads is 0; allowed: at least 1"),
+        (["PointGoal1/ppo", "--horizons", "one", "--out", "copies"], 1, "option horizons is 'one'; expected tuple"),
+        (["PointGoal1/ppo", "--horizons", "2,3", "--out", "copies"], 1, "rising numbers of steps that begin with 1"),
     ],
 )
 def test_train_context_reports_wrong_input(words, code, message, zoo, capsys):

@@ -6,17 +6,19 @@ import subprocess
 import sys
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import pytest
 
 from blendctl.blender import Blender
 from blendctl.controllers.adapters import as_controller
+from blendctl.controllers.base import can_predict
 from blendctl.controllers.remote import RemoteController
+from blendctl.controllers.resolve import open_controller
 from blendctl.controllers.server import ControllerServer
 from blendctl.controllers.wire import LARGEST_FRAME, Address, Channel, WireError, pack_array, unpack_array
 from blendctl.errors import InputError
-from blendctl.features.predictions import can_predict
 
 
 class Predictive:
@@ -63,6 +65,18 @@ def test_a_black_box_does_not_claim_to_predict(serve):
     _, address = serve(as_controller(lambda o: [0.0, 1.0]))
     with RemoteController(address, deadline=10.0) as there:
         assert not can_predict(there)
+        assert there.act(np.zeros(3)).tolist() == [0.0, 1.0]
+
+
+def test_a_controller_is_opened_with_a_deadline_and_ends_earlier_if_a_step_must(serve):
+    _, address = serve(Predictive())
+    opened: Any = open_controller(address, deadline=30.0)
+    with opened as there:
+        assert there.deadline == 30.0
+        there.end_calls_by(time.monotonic())
+        with pytest.raises(TimeoutError):
+            there.act(np.zeros(3))
+        there.end_calls_by(np.inf)
         assert there.act(np.zeros(3)).tolist() == [0.0, 1.0]
 
 

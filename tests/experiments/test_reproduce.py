@@ -6,11 +6,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from blendctl.bandit import BlendingBandit
 from blendctl.controllers import open_controller
 from blendctl.envs import SingleWorld
 from blendctl.experiments import Store
 from blendctl.experiments.baseline_units import baseline
-from blendctl.experiments.blended import blended, pack_learner, unpack_learner
+from blendctl.experiments.blended import blended
+from blendctl.experiments.file_text import file_text, read_file_text
 from blendctl.experiments.protocol import AUTHORS, Settings, plan
 from blendctl.experiments.reproduce import Reproduction
 from blendctl.experiments.store import decode, encode
@@ -145,16 +147,16 @@ def test_a_chain_hands_on_its_learner():
     alone = blended(second.parameters, None)
     assert alone.values["stage"] == 30
     assert not two.same_as(alone)
-    assert unpack_learner(two.values["learner"]).theta.tolist() == two.values["theta"]
+    assert read_file_text(two.values["learner"], BlendingBandit.load).theta.tolist() == two.values["theta"]
     for _ in range(5):  # saving it does not depend on chance
-        assert pack_learner(unpack_learner(two.values["learner"])) == two.values["learner"]
+        assert file_text(read_file_text(two.values["learner"], BlendingBandit.load).save) == two.values["learner"]
 
 
 def test_the_authors_way_differs():
     first = plan(small())[0][0]
     authors = plan(small(context=AUTHORS["context"], options=AUTHORS["options"]))[0][0]
     ours, theirs = blended(first.parameters, None), blended(authors.parameters, None)
-    learner = unpack_learner(theirs.values["learner"])
+    learner = read_file_text(theirs.values["learner"], BlendingBandit.load)
     assert (learner.options.noise, learner.options.delta, learner.options.radius) == (0.01, 0.2, "paper")
     assert not ours.same_as(theirs)
 

@@ -300,3 +300,8 @@ def test_a_wrong_reading_does_not_become_the_unit_of_the_online_model():
         model.learn(o, [0.5], np.array([o[0], -1.0]))
     assert model.inputs[1].max() < 3.0
     assert np.isfinite(model.spread).all()
+
+
+def test_a_feature_that_does_not_look_ahead_has_neither_networks_nor_a_dial():
+    bound = OneHot().bind([load(name) for name in ("PointGoal1/ppo", "PointGoal1/trpo")], objectives=2)
+    assert (bound.network, bound.dial, bound.lookahead) == (None, None, None)

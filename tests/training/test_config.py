@@ -1,6 +1,7 @@
 """Options: a round trip through the file, and clear errors."""
 
 import json
+from dataclasses import fields
 
 import pytest
 
@@ -50,3 +51,10 @@ def test_a_file_that_is_not_a_configuration_is_refused(text, tmp_path):
     path.write_text(text)
     with pytest.raises(FileFormatError, match=r"config\.json"):
         TrainConfig.from_json(path)
+
+
+@pytest.mark.parametrize("name", [one.name for one in fields(TrainConfig) if isinstance(one.default, int | float)])
+def test_every_number_has_a_limit(name):
+    if name not in ("anneal", "log_std"):
+        with pytest.raises(InputError, match=f"option {name} is .*allowed: "):
+            TrainConfig.from_dict({name: -1})

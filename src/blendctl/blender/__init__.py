@@ -11,7 +11,7 @@ from blendctl.blender.guard import Guard
 from blendctl.blender.handover import CrossFade, SlewLimit
 from blendctl.blender.objectives import Objectives
 from blendctl.blender.prometheus import prometheus_text
-from blendctl.blender.record import SAFE_ACTION, Record, StageDecision, StageOutcome
+from blendctl.blender.record import SAFE_ACTION, Record, StageDecision
 from blendctl.blender.recorder import Recorder
 from blendctl.blender.run_loop import run
 
@@ -19,7 +19,6 @@ __all__ = [
     "Blender",
     "Record",
     "StageDecision",
-    "StageOutcome",
     "run",
     "BlenderBatch",
     "BatchRecord",

@@ -88,8 +88,8 @@ def _sizes(blender: Blender, *, world: str | None, observations: ArrayLike | Non
     sizes += [one.observation_size for one in declared if one is not None]
     if observations is not None:
         sizes.insert(0, np.asarray(observations).shape[-1])
-    network = getattr(blender.feature, "network", None)  # only features that look ahead have one
-    sizes.append(getattr(getattr(network, "encoding", None), "observation_size", None))
+    if blender.feature.network is not None:
+        sizes.append(blender.feature.network.encoding.observation_size)
     size = next((size for size in sizes if isinstance(size, int)), None)
     if size is None and world is not None:
         from blendctl.envs.catalog import find_task
@@ -131,7 +131,7 @@ def _replica(blender: Blender, file: Path, action_size: int, noise: NDArray[np.u
     )  # fmt: skip
     made.drivers.end_episode(0)  # reset stateful controllers
     if noise is not None:
-        made.drivers.rngs = [CompiledNormals(words) for words in noise]  # type: ignore[misc]  # it has what is used
+        made.drivers.draw_from([CompiledNormals(words) for words in noise])
     return made
 
 
@@ -165,6 +165,7 @@ def _record(
         rows = rng.uniform(0.0, 1.0, (GOLDEN_STEPS, sizes[0]))
     names = blender.objectives.names
     seen: list[tuple[FloatArray, FloatArray, int, FloatArray]] = []
+    ended = False  # the episode of a world
     for t, row in enumerate(rows):
         observation = row.copy()
         try:
@@ -175,13 +176,16 @@ def _record(
         assert choice is not None
         feedback = -rng.uniform(0.0, 1.0, len(names)) * rng.integers(0, 2, len(names))
         if env is not None:
-            following, reward, _, _, info = env.step(action)
+            following, reward, terminated, truncated, info = env.step(action)
+            ended = terminated or truncated
             parts = {"reward": float(reward)} | {f"-{name}": -float(value) for name, value in info.items()}
             feedback = np.array([parts.get(name, value) for name, value in zip(names, feedback, strict=True)])
             if t + 1 < len(rows):
                 rows[t + 1] = following
         observe_vector(blender, feedback.tolist())
         seen.append((observation, feedback, choice.arm, np.asarray(action, np.float64)))
+        if ended:
+            break
     if env is not None:
         env.close()
     if not seen:

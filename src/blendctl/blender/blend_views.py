@@ -55,9 +55,13 @@ class BlendViews:
         Like the bandit's, but for the arms that drove, and for this blender's decisions only. It holds for
         context="current"; inf before the first decision.
         """
-        decisions, total = self._earlier_decisions
-        count = self.bandit.decisions - decisions
+        count, total = self.decided, self._earlier_decisions[1]
         return (self.bandit.bound_sum - total + self._bound_extra) / count if count else math.inf
+
+    @property
+    def decided(self) -> int:
+        """Number of decisions of the bandit since this blender was made, by `act` or by the compiled loop."""
+        return self.bandit.decisions - self._earlier_decisions[0]
 
     @property
     def pending(self) -> int:

@@ -80,7 +80,7 @@ def unsupported(blender: Blender, world: Any) -> str | None:
     if not isinstance(world, SingleWorld):
         return f"the world is not a SingleWorld: {type(world).__name__}"
     needs_the_blender = {
-        "stages driven before": blender.step > 0,
+        "stages driven before": blender.step > 0 or blender.decided > 0,
         "a hold of more than one step": blender.hold > 1,
         "a dwell of more than one stage": blender.dwell > 1,
         "a frozen learner": blender.frozen,
@@ -90,9 +90,12 @@ def unsupported(blender: Blender, world: Any) -> str | None:
         'context="previous"': blender.context != "current",
         "features other than next-step predictions": type(blender.feature) is not NextStepPredictions,
         "objectives other than reward and -cost": blender.objectives.names != ("reward", "-cost"),
+        "objectives that are functions": not blender.objectives.plain,
         f'the rule "{blender.bandit.rule.name}"': blender.bandit.arrays is None,
         "a single controller": len(blender.controllers) < 2,
         "a handover": blender.handover is not None,
+        "a guard": blender.guard is not None,
+        "a certificate": blender.monitor is not None,
     }
     for part, present in needs_the_blender.items():
         if present:
@@ -155,14 +158,14 @@ class CompiledLoop:
                 learner.state, learner.rng, learner.config, noise, kept, asked, batch.blank_outcome(), stages,
             )
         )[0]  # fmt: skip
-        if count < 0:
-            return None
         if count < n:
-            # the episode ended early: redraw only the noise that was used
+            # the episode ended early or failed: redraw only the noise that was used
             for rng, state in zip(rngs, before, strict=True):
                 rng.bit_generator.state = state
-                rng.standard_normal((count, batch.act_size))
-            stages = Stages._make(part[:count] for part in stages)
+                rng.standard_normal((max(count, 0), batch.act_size))
+        if count < 0:
+            return None
+        stages = Stages._make(part[:count] for part in stages)
         self.previous = int(stages.arm[-1])
         return stages
 

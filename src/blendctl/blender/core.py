@@ -324,8 +324,8 @@ class Blender(BlendFiles, BlendViews):
                     self.monitor.observe(reward, cost)
                 if self.guard is not None:
                     self.guard.observe(feedback)
-                if not self._ledger.holding:
-                    self.warnings.add_stage(self._ledger.present, self._run_info.scales)
+                if not self._ledger.holding and self._ledger.present.feedback is not None:
+                    self.warnings.add_stage(self._ledger.present.choice, self._ledger.present.feedback)
             if done:
                 self.end_episode()
             return observed

@@ -134,6 +134,10 @@ class Drivers:
         self._arms = range(len(names))
         self._remember = {arm: c for arm, c in enumerate(controllers) if isinstance(c, Stateful)}
 
+    def draw_from(self, rngs: Sequence[Any]) -> None:
+        """Draw the noise of the actions from other generators, one per arm; `standard_normal` is all they need."""
+        self.rngs = list(rngs)
+
     def take_events(self) -> list[str]:
         """Return and clear the failures since the last call."""
         events, self.events = self.events, []
@@ -160,12 +164,12 @@ class Drivers:
             yield
         finally:
             for _, controller in self.remote:
-                controller.until = math.inf
+                controller.end_calls_by(math.inf)
 
     def _start_clock(self) -> None:
         self._begun = self.clock()
         for arm, controller in self.remote:
-            controller.until = time.monotonic() + (self.deadlines[arm] or math.inf)
+            controller.end_calls_by(time.monotonic() + (self.deadlines[arm] or math.inf))
 
     def _has_time(self, arm: int) -> bool:
         """Return whether a controller may still be asked in this step; if no other can drive, restart the time."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from blendctl import pareto
 from blendctl.blender.record import Record
-from blendctl.statistics import mean_interval, proportion_interval
+from blendctl.statistics import mean_columns, proportion_interval
 
 __all__ = ["EpisodeStats", "over_budget"]
 
@@ -78,15 +78,11 @@ class EpisodeStats:
     def summary(self) -> dict[str, Any]:
         """Return the means with 95% intervals, as JSON data."""
         whole = max(self.ended, 1)
-        returns, costs = np.array(self.returns[:whole]), np.array(self.costs[:whole])
         return {
             "episodes": self.ended,
             "steps": self.steps,
             "stages": self.stages,
-            "return_mean": float(returns.mean()),
-            "return_ci95": mean_interval(returns),
-            "cost_mean": float(costs.mean()),
-            "cost_ci95": mean_interval(costs),
+            **mean_columns({"return": np.array(self.returns[:whole]), "cost": np.array(self.costs[:whole])}),
             "arm_share": {name: driven / max(self.steps, 1) for name, driven in self.driven.items()},
             "switches": self.switches,
             "average_loss": self.average_loss,

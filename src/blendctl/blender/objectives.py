@@ -49,6 +49,7 @@ class Objectives:
             raise InputError(f"the names of the objectives must differ, actually: {', '.join(self.names)}")
         self.signals = tuple(dict.fromkeys(part.signal for part in self._parts if part.signal))
         self._plain = [(part.sign, part.signal) for part in self._parts if part.signal]
+        self.plain = len(self._plain) == len(self._parts)  # all are parts of the feedback, none is a function
 
     def __len__(self) -> int:
         return len(self._parts)
@@ -56,7 +57,7 @@ class Objectives:
     def __call__(self, feedback: Feedback) -> FloatArray:
         """Return (objectives,); raise InputError if a part of the feedback is missing."""
         try:
-            if len(self._plain) == len(self._parts):
+            if self.plain:
                 values = np.array([sign * feedback[signal] for sign, signal in self._plain], np.float64)
             else:
                 present = _present(feedback)
@@ -72,7 +73,7 @@ class Objectives:
 
     def arrays(self, feedback: Mapping[str, FloatArray]) -> FloatArray:
         """Return (..., objectives) for feedback whose parts are arrays (...)."""
-        if len(self._plain) == len(self._parts) and all(signal in feedback for signal in self.signals):
+        if self.plain and all(signal in feedback for signal in self.signals):
             out = np.empty((*feedback[self.signals[0]].shape, len(self)))
             for k, (sign, signal) in enumerate(self._plain):
                 np.multiply(feedback[signal], sign, out=out[..., k])

@@ -1,4 +1,4 @@
-"""Frozen records of a stage: its decision, its outcome, and both together."""
+"""Frozen records of a stage: its decision, and the decision with its outcome."""
 
 from __future__ import annotations
 
@@ -58,22 +58,8 @@ class StageDecision(NamedTuple):
     event: str | None  # failures and alarms, in words
 
 
-class StageOutcome(NamedTuple):
-    """Outcome of a stage so far: sums over its control steps, unscaled."""
-
-    steps: int = 1  # control steps
-    reward: float = 0.0
-    cost: float = 0.0
-    feedback: FloatArray | None = None  # (objectives,)
-    learned: bool = False  # the bandit was updated with it
-    late: bool = False  # second record of a stage, with late feedback
-    ended: bool = False  # the episode ended with this stage
-    truth: FloatArray | None = None  # (arms, objectives) counterfactual feedback of every arm, NaN where unknown
-    correct: bool | None = None  # no arm was as good in all objectives and better in one
-
-
 class Record(NamedTuple):
-    """One stage: the fields of its `StageDecision`, then those of its `StageOutcome`."""
+    """One stage: the fields of its `StageDecision`, then its outcome so far: sums over control steps, unscaled."""
 
     run_info: RunInfo
     stage: int
@@ -90,15 +76,15 @@ class Record(NamedTuple):
     action: Action
     foresight: StageForesight | None
     event: str | None
-    steps: int
+    steps: int  # control steps
     reward: float
     cost: float
-    feedback: FloatArray | None
-    learned: bool
-    late: bool
-    ended: bool
-    truth: FloatArray | None
-    correct: bool | None
+    feedback: FloatArray | None  # (objectives,)
+    learned: bool  # the bandit was updated with it
+    late: bool  # second record of a stage, with late feedback
+    ended: bool  # the episode ended with this stage
+    truth: FloatArray | None  # (arms, objectives) counterfactual feedback of every arm, NaN where unknown
+    correct: bool | None  # no arm was as good in all objectives and better in one
 
     @property
     def name(self) -> str:

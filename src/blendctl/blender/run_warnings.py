@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from blendctl.arrays import FloatArray
 if TYPE_CHECKING:
     from blendctl.bandit import BlendingBandit
     from blendctl.blender.bench import Bench
+    from blendctl.blender.record import StageDecision
 
 LOG = logging.getLogger("blendctl")
 EVERY = 200  # stages between two checks
@@ -48,16 +49,13 @@ class RunWarnings:
         self._silent = [k for k, name in enumerate(objectives) if name.startswith("-") and not frozen]
         self._episodes = 0
 
-    def add_stage(self, stage: Any, scales: FloatArray) -> None:
-        """Check a completed stage of the ledger; scales (objectives,) are its units."""
-        if stage.feedback is None or stage.late:
-            return
+    def add_stage(self, choice: StageDecision, total: FloatArray) -> None:
+        """Check a completed stage; total (objectives,) is the sum of its feedback, unscaled."""
         self._count += 1
         if self._silent:
-            self._silent = [k for k in self._silent if not stage.feedback[k]]
-        choice = stage.choice
+            self._silent = [k for k in self._silent if not total[k]]
         if self._judged and self._count % SAMPLED == 0 and choice.decision is not None and choice.arm in choice.asked:
-            feedback = stage.feedback / scales
+            feedback = total / choice.run_info.scales
             error = feedback - choice.decision.estimate[choice.asked.index(choice.arm)]
             self._sums += np.stack([feedback, feedback**2, error**2])
             self._sampled += 1

@@ -64,9 +64,7 @@ def _parse_range(ctx: click.Context, param: click.Parameter, value: str | None) 
 )
 @shared.number_option("--settings", "Settings of the dial that are tested, from FROM to TO.", default=5)
 @click.option("--sequential", is_flag=True, help="Stop as soon as the claim is proven or hopeless.")
-@partial(
-    environment_option, name="--world", default="[as the blend or controller was made for]", flags=EITHER, apart=True
-)
+@partial(environment_option, default="[as the blend or controller was made for]", flags=EITHER, apart=True)
 @shared.controllers_option(
     "The blend's controllers again, in their order; needed if they are Python code or remote.", metavar="NAME|FILE..."
 )

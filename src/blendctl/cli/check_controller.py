@@ -17,7 +17,7 @@ STYLES = {"good": "green", "note": "yellow", "bad": "red bold"}
 
 @click.command(epilog="Example: blendctl check-controller mine.py:drive --world PointGoal1")
 @click.argument("controller", shell_complete=completers.controllers)
-@world_option("--world", default="PointGoal1", help="World that supplies the observations, or FILE.py:TASK.")
+@world_option(default="PointGoal1", help="World that supplies the observations, or FILE.py:TASK.")
 @shared.trust_code_option
 @shared.number_option("--observations", "Number of observations.", default=200)
 @click.option("--deadline", type=click.FloatRange(0, min_open=True), default=0.01, help="Seconds per action.")

@@ -12,8 +12,7 @@ REMOTE_DEADLINE = 5.0  # s; longer than on a robot, because nothing waits for th
 
 def open_named_controller(name: str, *, world: str | None) -> Controller:
     """Open a controller; close a remote one when the command ends."""
-    controller = open_controller(name, world=world)
+    controller = open_controller(name, world=world, deadline=REMOTE_DEADLINE)
     if isinstance(controller, RemoteController):
-        controller.deadline = REMOTE_DEADLINE
         click.get_current_context().call_on_close(controller.close)
     return controller

@@ -10,6 +10,7 @@ import click
 
 from blendctl.cli.completers import worlds
 from blendctl.cli.shared_options import number_option
+from blendctl.cli.world_argument import WORLD_FLAGS
 from blendctl.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -56,10 +57,10 @@ def environment_options(
     )(made)
 
 
-def environment_option(function: F, *, name: str, default: str, **options: Any) -> F:
-    """Add an option that names an environment, and its options, see `environment_options`; None without it."""
+def environment_option(function: F, *, default: str, **options: Any) -> F:
+    """Add `--world` or `--env`, and the environment's options, see `environment_options`; None without it."""
     return click.option(
-        name, "world", metavar="ENV", shell_complete=worlds,
+        *WORLD_FLAGS, metavar="ENV", shell_complete=worlds,
         help=f"Environment: a world, a Gymnasium id, MODULE:ID or FILE.py:FUNCTION.  {default}",
     )(environment_options(function, **options))  # fmt: skip
 

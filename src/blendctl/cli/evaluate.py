@@ -19,6 +19,7 @@ from blendctl.cli.output import make_table, progress_bar, table_console, write_j
 from blendctl.controllers import NetworkController
 from blendctl.controllers.classical import CLASSICAL
 from blendctl.envs.environment import EnvironmentSpec
+from blendctl.episodes import SUMS
 from blendctl.errors import BlendctlError, InputError, StateError
 from blendctl.evaluation import Evaluation
 from blendctl.evaluation import evaluate as evaluate_controller
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 @click.command(epilog="Example: blendctl evaluate PointGoal1/ppo --episodes 100 --json out/ppo.json")
 @click.argument("controllers", nargs=-1, required=True, metavar="NAME|PATH...", shell_complete=completers.controllers)
-@partial(environment_option, name="--env", default="[the world that the controller was trained in]")
+@partial(environment_option, default="[the world that the controller was trained in]")
 @shared.number_option("--episodes", "Number of episodes.", default=100)
 @shared.seed_option(1_000_000, per_episode=True)
 @shared.deterministic_option
@@ -101,9 +102,9 @@ def _table(summaries: list[dict[str, Any]]) -> Table:
 
 def _csv_rows(evaluations: dict[str, Evaluation]) -> str:
     text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(["controller", "world", "seed", "deterministic", "return", "cost", "length"])
+    writer = csv.DictWriter(text, ["controller", "world", "seed", "deterministic", *SUMS])
+    writer.writeheader()
     for name, e in evaluations.items():
-        for seed, row in enumerate(zip(e.returns, e.costs, e.lengths.astype(int), strict=True), start=e.seed):
-            writer.writerow([name, e.world, seed, e.deterministic, *row])
+        about = {"controller": name, "world": e.world, "deterministic": e.deterministic}
+        writer.writerows(about | row for row in e.rows())
     return text.getvalue()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 )
 @click.option("--features", shell_complete=completers.features, help="Context of a saved learner.  [as in blend]")
 @shared.number_option("--hold", "Control steps per decision of a saved learner.  [as in blend]")
-@world_option("--world", help="World that is driven, or FILE.py:TASK.  [that of BLEND]")
+@world_option(help="World that is driven, or FILE.py:TASK.  [that of BLEND]")
 @shared.trust_code_option
 def export(
     blend: Path,

@@ -236,7 +236,7 @@ def play(
             progress.update(bar, completed=now.episode * (steps + 1) + now.step)
         progress.update(bar, description="writing")
     worlds.close()
-    columns = ("episode", "seed", "steps", "return", "cost", "goals")
+    columns = ("episode", "seed", "length", "return", "cost", "goals")
     table, results = make_table(*columns, left=0), []
     for episode, end in last.items():
         row = (episode, seed + episode, end.step, end.total, end.cost, end.goals)

@@ -17,7 +17,7 @@ from blendctl.cli.world_argument import world_option
 
 @click.command(epilog="Example: BLENDCTL_TOKEN=... blendctl serve PointGoal1/ppo --address tcp://127.0.0.1:7001")
 @click.argument("controller", shell_complete=completers.controllers)
-@world_option("--world", help="World of a classical controller, or FILE.py:TASK.")
+@world_option(help="World of a classical controller, or FILE.py:TASK.")
 @click.option(
     "--address", default="tcp://127.0.0.1:0", help="tcp://HOST:PORT (port 0 selects a free one) or unix:/PATH."
 )

@@ -57,11 +57,8 @@ def hyper_parameters(config: type[Any], *, notes: dict[str, Any] | None = None) 
 
 
 def chosen_options(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the hyper-parameters that the user typed, with the sizes of hidden layers as a list."""
-    chosen = {name: value for name, value in values.items() if value is not None}
-    if "hidden" in chosen:
-        chosen["hidden"] = [size for size in str(chosen["hidden"]).split(",") if size]
-    return chosen
+    """Return the hyper-parameters that the user typed."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _help(name: str, config: type[Any] = TrainConfig) -> str:

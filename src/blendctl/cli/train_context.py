@@ -12,15 +12,15 @@ import click
 from blendctl.cli import shared_options as shared
 from blendctl.cli.completers import zoo_controllers
 from blendctl.cli.output import make_table, progress_bar, table_console, write_json
+from blendctl.cli.train import chosen_options, hyper_parameters
 from blendctl.cli.world_argument import world_option
 from blendctl.controllers import NetworkController, load, write_controller
 from blendctl.controllers.card import optional_number
 from blendctl.controllers.zoo import find_controller_file, in_zoo, write_card
 from blendctl.directory_lock import DirectoryLock
 from blendctl.errors import FileFormatError, InputError
+from blendctl.training.config import convert_options
 from blendctl.training.context_config import ContextConfig
-
-DEFAULTS = ContextConfig()
 
 
 @click.command(
@@ -28,29 +28,18 @@ DEFAULTS = ContextConfig()
     epilog="Example: blendctl train-context runs/PointGoal1-ppo-s0 runs/PointGoal1-ppo-lagrangian-s0",
 )
 @click.argument("controllers", nargs=-1, required=True, metavar="NAME|PATH...", shell_complete=zoo_controllers)
-@world_option("--env", "world", help="World, or FILE.py:TASK.  [the one in the controllers' cards]")
-@click.option("--steps", default=str(DEFAULTS.steps), help="Transitions to learn from.")
-@click.option(
-    "--horizons", default=",".join(map(str, DEFAULTS.horizons)),
-    help="Prediction horizons in steps; the first is 1.",
-)  # fmt: skip
-@click.option("--discount", type=click.FloatRange(0, 1), default=DEFAULTS.discount, help="Discount within a horizon.")
-@shared.number_option("--passes", "Passes over the transitions.", default=DEFAULTS.passes)
-@shared.number_option("--worlds", "Worlds that run in lock-step.", default=DEFAULTS.worlds)
-@shared.seed_option(DEFAULTS.seed)
-@shared.number_option("--threads", "Threads of physics and torch.", default=DEFAULTS.threads)
+@world_option(help="World, or FILE.py:TASK.  [the one in the controllers' cards]")
+@hyper_parameters(ContextConfig)
 @shared.out_option("Directory for copies of the controllers.  [write into their own files]")
 @click.option("--replace", is_flag=True, help="Overwrite a controller of the zoo, or files in --out.")
 @shared.json_option("the held-out R²")
 def train_context(
     controllers: tuple[str, ...],
     world: str | None,
-    steps: str,
-    horizons: str,
     out: Path | None,
     replace: bool,
     json_file: Path | None,
-    **options: Any,
+    **hyper_parameter_values: Any,
 ) -> None:
     """Train the context networks of CONTROLLERS of one world, and write them into the controllers' files.
 
@@ -66,12 +55,7 @@ def train_context(
     trained_in = {world} if world else {str(c.card["world"]) for c in loaded}
     if len(trained_in) != 1:
         raise InputError(f"the controllers belong to different worlds ({', '.join(sorted(trained_in))}); use one world")
-    try:
-        config = ContextConfig(horizons=tuple(int(h) for h in horizons.split(",")), steps=int(float(steps)), **options)
-    except InputError:
-        raise
-    except (ValueError, OverflowError) as error:
-        raise InputError(f"steps {steps!r} or horizons {horizons!r} are not numbers; try 5e5 and 1,10,50") from error
+    config = ContextConfig(**convert_options(ContextConfig, chosen_options(hyper_parameter_values)))
     with ExitStack() as stack:
         for folder in sorted({path.parent for path in targets}):
             stack.enter_context(DirectoryLock(folder))

@@ -11,6 +11,8 @@ from blendctl.cli.completers import worlds
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+WORLD_FLAGS = ("--world", "--env", "world")  # of every option that names one world or environment
+
 
 def _open(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
     """Check each world, import the user's own, and return their names for `find_task`."""
@@ -27,5 +29,5 @@ def world_argument(function: F) -> F:
 
 
 def world_option(*names: str, **options: Any) -> Callable[[F], F]:
-    """Add an option that takes a world, or several with `multiple=True`."""
-    return click.option(*names, shell_complete=worlds, callback=_open, **options)
+    """Add an option that takes a world, or several with `multiple=True`; `--world` or `--env` without `names`."""
+    return click.option(*(names or WORLD_FLAGS), shell_complete=worlds, callback=_open, **options)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-FloatArray = NDArray[np.float64] | NDArray[np.float32]
 
 
 @runtime_checkable
@@ -49,3 +47,8 @@ class Predictor(Protocol):
 
     def predict(self, observation: ArrayLike, action: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return reward and cost of the next step, numbers or (n,) each."""
+
+
+def can_predict(controller: object) -> TypeGuard[Predictor]:
+    """Return whether a controller predicts; a network controller without context networks does not."""
+    return isinstance(controller, Predictor) and getattr(controller, "context", True) is not None

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from blendctl.arrays import FloatArray
 from blendctl.controllers.adapters import FunctionController
-from blendctl.controllers.base import Predictor
+from blendctl.controllers.base import can_predict
 
 __all__ = ["CheckResult", "check_controller", "world_observations"]
 
@@ -240,7 +240,7 @@ def _other_thread(controller: Any, observation: FloatArray) -> Finding:
 
 
 def _prediction(controller: Any, observations: FloatArray) -> Finding:
-    if not isinstance(controller, Predictor) or getattr(controller, "context", True) is None:
+    if not can_predict(controller):
         return "note", "it has no predictions: blend it with features=online"
     for observation in observations:
         action = np.asarray(controller.act(observation.copy(), None))  # type: ignore[attr-defined]  # checked before

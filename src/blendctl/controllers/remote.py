@@ -38,11 +38,15 @@ class RemoteController:
         self._lock = threading.Lock()
         self._foreseen: tuple[bytes, bytes, NDArray[Any], NDArray[Any]] | None = None  # observation, action, prediction
         self._predicted = False  # predictions were requested: ask for them with every action
-        self.until = math.inf  # time.monotonic() by which every call must end
+        self._until = math.inf  # time.monotonic() by which every call must end
         self.name = ""
         self.action_size: int | None = None
         self.observation_size: int | None = None
         self._connect(time.monotonic() + connect_within)
+
+    def end_calls_by(self, moment: float) -> None:
+        """Let every call end when time.monotonic() is `moment`, if its own deadline is later."""
+        self._until = moment
 
     def _connect(self, until: float) -> Channel:
         left = until - time.monotonic()
@@ -94,7 +98,7 @@ class RemoteController:
 
     def _request(self, message: dict[str, Any]) -> dict[str, Any]:
         begun = time.monotonic()
-        until = min(begun + self.deadline, self.until)
+        until = min(begun + self.deadline, self._until)
         try:
             if not self._lock.acquire(timeout=max(until - begun, 0.0)):
                 raise TimeoutError

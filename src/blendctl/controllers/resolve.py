@@ -19,16 +19,20 @@ TOKEN_VARIABLE = "BLENDCTL_TOKEN"  # environment variable with the token of remo
 TRUST_VARIABLE = "BLENDCTL_TRUST_CODE"  # environment variable that is "1" if files may run code
 
 
-def open_controller(spec: str, *, world: str | None = None, trust_code: bool = False) -> Controller:
+def open_controller(
+    spec: str, *, world: str | None = None, trust_code: bool = False, deadline: float | None = None
+) -> Controller:
     """Open a controller.
 
     spec: a zoo name ("PointGoal1/ppo"), a run directory, a file (.safetensors, .onnx, .pt of OmniSafe or TorchScript,
     .zip of stable-baselines3), an address ("tcp://host:port", "unix:/path"; its token is read from the environment
     variable BLENDCTL_TOKEN), a classical controller ("pure-pursuit"), or Python ("module:object", "file.py:object").
     trust_code: run a TorchScript file, which is a program; the variable BLENDCTL_TRUST_CODE=1 allows it too.
+    deadline: seconds that a call of a remote controller may take, see `RemoteController`.
     """
     if spec.startswith(("tcp://", "unix:")):
-        return RemoteController(spec, token=os.environ.get(TOKEN_VARIABLE, ""))
+        limit = {} if deadline is None else {"deadline": deadline}
+        return RemoteController(spec, token=os.environ.get(TOKEN_VARIABLE, ""), **limit)
     if spec in CLASSICAL:
         if world is None:
             raise InputError(f'the classical controller "{spec}" needs a world')

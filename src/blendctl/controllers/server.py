@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from blendctl.controllers.base import Controller, Predictor, Stateful
+from blendctl.controllers.base import Controller, Stateful, can_predict
 from blendctl.controllers.wire import PROTOCOL, Address, Channel, WireError, frame_limit, pack_array, unpack_array
 from blendctl.errors import InputError, StateError
 from blendctl.recent_times import RecentTimes
@@ -71,16 +71,13 @@ class ControllerServer:
         observation = np.zeros(size)
         try:
             action = self.controller.act(observation, np.random.default_rng(0))
-            if self._predicts():
-                self.controller.predict(observation, action)  # type: ignore[attr-defined]  # it is a Predictor
+            if can_predict(self.controller):
+                self.controller.predict(observation, action)
             if isinstance(self.controller, Stateful):
                 self.controller.reset()
         except BaseException as error:  # it may reject zeros; requests get their own errors
             if raised_by_signal(error):
                 raise
-
-    def _predicts(self) -> bool:
-        return isinstance(self.controller, Predictor) and getattr(self.controller, "context", True) is not None
 
     def start(self) -> ControllerServer:
         """Serve in a background thread."""
@@ -148,7 +145,7 @@ class ControllerServer:
         controller = self.controller
         sizes = {name: getattr(controller, name, None) for name in ("observation_size", "action_size")}
         welcome = {"protocol": PROTOCOL, "name": str(getattr(controller, "name", "controller"))}
-        channel.send(welcome | sizes | {"predicts": self._predicts()}, until=until)
+        channel.send(welcome | sizes | {"predicts": can_predict(self.controller)}, until=until)
         return True
 
     def _answer(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -169,12 +166,12 @@ class ControllerServer:
                 with self._lock:
                     action = self._act(observation, rng)
                     answer = {"action": pack_array(action)}
-                    if message.get("predict") is True and isinstance(self.controller, Predictor):
+                    if message.get("predict") is True and can_predict(self.controller):
                         reward, cost = self.controller.predict(observation, action)
                         answer |= {"reward": pack_array(reward), "cost": pack_array(cost)}
                 return answer
             case "predict":
-                if not isinstance(self.controller, Predictor):
+                if not can_predict(self.controller):
                     raise WireError("this controller does not predict")
                 with self._lock:
                     reward, cost = self.controller.predict(observation, unpack_array(message.get("action")))

@@ -10,9 +10,10 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from blendctl.arrays import BoolArray, FloatArray
 from blendctl.envs import world_state
-from blendctl.envs.compiled_task import SUBSTEPS, FloatArray, compile_task
-from blendctl.envs.kernels import DISABLED, BoolArray, Outcome, run_peeks, run_resets, run_steps
+from blendctl.envs.compiled_task import SUBSTEPS, compile_task
+from blendctl.envs.kernels import DISABLED, Outcome, run_peeks, run_resets, run_steps
 from blendctl.envs.mersenne import seed_generator
 from blendctl.envs.objects import check_count
 from blendctl.envs.physics import PhysicsSlot

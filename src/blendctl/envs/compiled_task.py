@@ -10,16 +10,14 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray as FloatArray
+from blendctl.arrays import IntArray
 from blendctl.envs.objects import COST_TYPES, Buttons, Goal, Objects, PushBox
 from blendctl.envs.robots import COMMON_SCALE
 from blendctl.envs.tasks import REWARDS, Task
 from blendctl.envs.world import body_name, contact_kinds
 from blendctl.errors import InputError
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 SUBSTEPS = 10  # physics steps per action
 

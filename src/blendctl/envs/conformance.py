@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blendctl.arrays import BoolArray
+from blendctl.arrays import BoolArray, FloatArray
 from blendctl.envs.batch import WorldBatch
 from blendctl.envs.catalog import find_task
-from blendctl.envs.compiled_task import SUBSTEPS, FloatArray
+from blendctl.envs.compiled_task import SUBSTEPS
 from blendctl.envs.kernels import Outcome
 from blendctl.envs.recordings import Recording
 from blendctl.envs.world_state import RUNNING, WorldState, check_world

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from blendctl.arrays import FloatArray
 from blendctl.compiled import compiled
 from blendctl.envs.batch import name_costs
-from blendctl.envs.compiled_task import SUBSTEPS, FloatArray
+from blendctl.envs.compiled_task import SUBSTEPS
 from blendctl.envs.kernels import run_peeks
 from blendctl.envs.physics import make_slot
 from blendctl.envs.thread_pool import available_cores

@@ -13,8 +13,8 @@ from typing import Required, TypeAlias, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.compiled import compiled
-from blendctl.envs.compiled_task import FloatArray
 from blendctl.envs.glyphs import Color, Point2
 
 Picture: TypeAlias = NDArray[np.uint8]  # (height, width, 3)

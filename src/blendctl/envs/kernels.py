@@ -9,17 +9,15 @@ import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
+from blendctl.arrays import BoolArray, FloatArray, IntArray
 from blendctl.compiled import compiled
-from blendctl.envs.compiled_task import BUTTON, CompiledTask, FloatArray, IntArray
+from blendctl.envs.compiled_task import BUTTON, CompiledTask
 from blendctl.envs.layout import draw_goal, sample_layout
 from blendctl.envs.mersenne import draw_double
 from blendctl.envs.physics import PhysicsSlot, advance
 from blendctl.envs.reward_cost import BUTTON_REST, REWARD_LIMIT, count_costs, goal_met, measure, observe, rate
 from blendctl.envs.world_state import ENDED, RUNNING, UNBORN, WorldState
-
-BoolArray = NDArray[np.bool_]
 
 NEXT_STEP, SAME_STEP, DISABLED = range(3)  # what happens after an episode's end
 

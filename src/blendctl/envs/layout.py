@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
+from blendctl.arrays import FloatArray
 from blendctl.compiled import compiled
-from blendctl.envs.compiled_task import BUTTON, CompiledTask, FloatArray
+from blendctl.envs.compiled_task import BUTTON, CompiledTask
 from blendctl.envs.mersenne import Position, Words, draw_below, draw_double
 
 DRAWS_PER_OBJECT = 100

@@ -28,12 +28,17 @@ class LockStepEnvs(VectorEnv[Any, Any, Any]):
     """
 
     def __init__(
-        self, envs: Sequence[gymnasium.Env[Any, Any]], *, autoreset_mode: AutoresetMode = AutoresetMode.DISABLED
+        self,
+        envs: Sequence[gymnasium.Env[Any, Any]],
+        *,
+        autoreset_mode: AutoresetMode = AutoresetMode.DISABLED,
+        keep_open: bool = False,
     ) -> None:
         if autoreset_mode is AutoresetMode.NEXT_STEP:
             raise InputError("environments in lock-step reset at once (SAME_STEP), or on request (DISABLED)")
         self.envs, self.num_envs = list(envs), len(envs)
         self.autoreset_mode = autoreset_mode
+        self.keep_open = keep_open  # the environments are somebody else's: `close` leaves them open
         self.metadata = {**envs[0].metadata, "autoreset_mode": autoreset_mode}
         self.render_mode = envs[0].render_mode
         self.single_observation_space = envs[0].observation_space
@@ -98,8 +103,8 @@ class LockStepEnvs(VectorEnv[Any, Any, Any]):
         return None if self.render_mode is None else tuple(env.render() for env in self.envs)
 
     def close_extras(self, **_: Any) -> None:
-        """Close the environments."""
-        for env in self.envs:
+        """Close the environments, unless somebody else does."""
+        for env in () if self.keep_open else self.envs:
             env.close()
 
     def _stack(self, rows: Sequence[Any]) -> NDArray[Any]:
@@ -197,14 +202,10 @@ def _for_one(policy: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda observations: [policy(observations[0])]
 
 
-def lock_step(
-    envs: Sequence[gymnasium.Env[Any, Any]], *, autoreset_mode: AutoresetMode = AutoresetMode.DISABLED
-) -> LockStepEnvs:
+def lock_step(envs: Sequence[gymnasium.Env[Any, Any]], **options: Any) -> LockStepEnvs:
     """Return environments in lock-step, with `snapshot`, `restore` and `peek` if copies are exact."""
     copier = find_copier(envs[0]).copier
-    if copier is None:
-        return LockStepEnvs(envs, autoreset_mode=autoreset_mode)
-    return BranchingEnvs(envs, copier, autoreset_mode=autoreset_mode)
+    return LockStepEnvs(envs, **options) if copier is None else BranchingEnvs(envs, copier, **options)
 
 
 def episode_limit(env: Any) -> int | None:

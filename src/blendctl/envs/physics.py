@@ -29,8 +29,9 @@ import mujoco
 import numpy as np
 from numba.core import types
 
+from blendctl.arrays import FloatArray
 from blendctl.compiled import compiled
-from blendctl.envs.compiled_task import CompiledTask, FloatArray
+from blendctl.envs.compiled_task import CompiledTask
 
 
 def _load_library() -> None:

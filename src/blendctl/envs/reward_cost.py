@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+from blendctl.arrays import FloatArray
 from blendctl.compiled import compiled
-from blendctl.envs.compiled_task import CONTACT, GOAL, INSIDE, MOVING, PUSH, CompiledTask, FloatArray
+from blendctl.envs.compiled_task import CONTACT, GOAL, INSIDE, MOVING, PUSH, CompiledTask
 from blendctl.envs.lidar import see
 from blendctl.envs.physics import PhysicsSlot
 from blendctl.lidar_ring import LIDAR_BINS

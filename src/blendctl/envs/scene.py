@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from blendctl.arrays import FloatArray
 from blendctl.envs.batch import WorldBatch
-from blendctl.envs.compiled_task import BUTTON, FloatArray
+from blendctl.envs.compiled_task import BUTTON
 from blendctl.envs.objects import Objects
 from blendctl.envs.tasks import Task
 from blendctl.lidar_ring import LIDAR_BINS

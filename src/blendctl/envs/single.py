@@ -9,9 +9,9 @@ import gymnasium
 import numpy as np
 from numpy.typing import ArrayLike
 
+from blendctl.arrays import FloatArray
 from blendctl.envs.batch import Policy, WorldBatch, check_seed, name_costs
 from blendctl.envs.catalog import as_task
-from blendctl.envs.compiled_task import FloatArray
 from blendctl.envs.drawing import Picture
 from blendctl.envs.scene import Scene, read_scene
 from blendctl.envs.spaces import action_space, observation_space

@@ -7,7 +7,8 @@ from typing import cast
 import numpy as np
 from gymnasium.spaces import Box, Space
 
-from blendctl.envs.compiled_task import CompiledTask, FloatArray
+from blendctl.arrays import FloatArray
+from blendctl.envs.compiled_task import CompiledTask
 from blendctl.lidar_ring import LIDAR_BINS
 
 # Gymnasium warns of infinite bounds; a velocity beyond 1e10 ends the episode, so no sensor gets this far

@@ -11,11 +11,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike
 
+from blendctl.arrays import BoolArray, FloatArray
 from blendctl.envs.batch import Policy, WorldBatch, check_seed, name_costs
 from blendctl.envs.catalog import as_task
-from blendctl.envs.compiled_task import FloatArray
 from blendctl.envs.drawing import Picture
-from blendctl.envs.kernels import DISABLED, NEXT_STEP, SAME_STEP, BoolArray, Outcome
+from blendctl.envs.kernels import DISABLED, NEXT_STEP, SAME_STEP, Outcome
 from blendctl.envs.scene import Scene, read_scene
 from blendctl.envs.spaces import action_space, observation_space
 from blendctl.envs.tasks import Task

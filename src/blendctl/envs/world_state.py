@@ -11,7 +11,8 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from blendctl.envs.compiled_task import BUTTON, CompiledTask, FloatArray, IntArray
+from blendctl.arrays import FloatArray, IntArray
+from blendctl.envs.compiled_task import BUTTON, CompiledTask
 from blendctl.envs.mersenne import STATE_WORDS, Words
 from blendctl.envs.tasks import Task
 from blendctl.errors import FileFormatError, InputError

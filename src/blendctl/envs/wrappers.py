@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 from numpy.typing import ArrayLike
 
-from blendctl.envs.compiled_task import FloatArray
+from blendctl.arrays import FloatArray
 
 
 class CostInStep(gymnasium.Wrapper[FloatArray, FloatArray, FloatArray, FloatArray]):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +16,8 @@ from blendctl.blender.compiled_loop import CompiledLoop, Stages, empty_stages, s
 from blendctl.controllers import open_controller
 from blendctl.envs import SingleWorld
 from blendctl.episodes import score
-from blendctl.errors import InputError, StateError
+from blendctl.errors import StateError
+from blendctl.experiments.file_text import file_text, read_file_text
 from blendctl.experiments.moments import Moments
 from blendctl.experiments.units import Result, unit_kind
 
@@ -47,7 +45,7 @@ def blended(parameters: Mapping[str, Any], before: Result | None) -> Result:
             break
     bandit = blender.bandit
     values = {
-        "learner": pack_learner(bandit),
+        "learner": file_text(bandit.save),
         "theta": bandit.theta.tolist(),
         "stage": bandit.stage,
         "radius": bandit.radius,
@@ -62,7 +60,7 @@ def blended(parameters: Mapping[str, Any], before: Result | None) -> Result:
 
 def make_blender(parameters: Mapping[str, Any], before: Result | None, *, record: Recorder | None = None) -> Blender:
     """Make the blender of a unit; it continues with the learner of the unit before."""
-    learner = None if before is None else unpack_learner(before.values["learner"])
+    learner = None if before is None else read_file_text(before.values["learner"], BlendingBandit.load)
     return Blender(
         [open_controller(spec, world=str(parameters["world"])) for spec in parameters["controllers"]],
         list(parameters["names"]),
@@ -165,22 +163,3 @@ class EpisodeAggregator:
         if self._pending or self._episode:
             raise StateError("the run stopped within an episode")
         return pa.Table.from_pylist(self._rows)
-
-
-def pack_learner(bandit: BlendingBandit) -> str:
-    """Return a learner as text for JSON; equal learners have equal texts."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "learner.safetensors"
-        bandit.save(path)
-        return base64.b64encode(path.read_bytes()).decode()
-
-
-def unpack_learner(text: str) -> BlendingBandit:
-    """Read the result of `pack_learner`; the learner continues bit for bit."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "learner.safetensors"
-        try:
-            path.write_bytes(base64.b64decode(text, validate=True))
-        except ValueError as error:
-            raise InputError(f"this is not a saved learner: {error}") from error
-        return BlendingBandit.load(path)

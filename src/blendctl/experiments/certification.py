@@ -112,7 +112,7 @@ class Certification:
         if self.blend is not None:
             found["blend"] = hashlib.sha256(read_blend_dir(self.blend).file.read_bytes()).hexdigest()
             with self.make_blender() as blender:
-                network = getattr(blender.feature, "network", None)
+                network = blender.feature.network
             found |= {} if network is None else {"networks": digest_arrays(network)}
         return found
 

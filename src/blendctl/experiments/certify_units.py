@@ -12,12 +12,12 @@ import gymnasium
 import pyarrow as pa
 
 from blendctl.bandit.rules import Fixed
-from blendctl.blender import Blender, run
+from blendctl.blender import Blender
 from blendctl.blender.blend_dir import read_blend_dir
-from blendctl.blender.episode_stats import EpisodeStats
 from blendctl.controllers import open_controller
 from blendctl.envs import SingleWorld
 from blendctl.envs.environment import EnvironmentSpec
+from blendctl.episodes import SUMS, drive_blend
 from blendctl.experiments.units import Result, unit_kind
 from blendctl.features import SimulatedLookAhead
 
@@ -33,16 +33,12 @@ def certified_episodes(parameters: Mapping[str, Any], before: Result | None) -> 
     """
     p = parameters
     make = blender_maker(p)
-    rows = []
     started = time.perf_counter()
     with closing(open_environment(p)) as env:
-        for seed in range(int(p["seed"]), int(p["seed"]) + int(p["count"])):
-            with make(seed) as blender:
-                stats = EpisodeStats(blender.names)
-                for record in run(env, blender, episodes=1, seed=seed):
-                    stats.add(record)
-            rows.append({"return": stats.returns[0], "cost": stats.costs[0], "length": stats.steps})
-    return Result({}, pa.Table.from_pylist(rows), {"seconds": time.perf_counter() - started})
+        seeds = range(int(p["seed"]), int(p["seed"]) + int(p["count"]))
+        rows = [row for seed in seeds for row in drive_blend(env, make(seed), seed=seed, watch=False)]
+    table = pa.Table.from_pylist(rows).select(SUMS)
+    return Result({}, table, {"seconds": time.perf_counter() - started})
 
 
 def blender_maker(parameters: Mapping[str, Any]) -> Callable[[int], Blender]:

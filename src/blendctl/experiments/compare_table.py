@@ -15,13 +15,13 @@ import pyarrow as pa
 from blendctl.blender import Blender
 from blendctl.controllers import Controller, open_controller
 from blendctl.controllers.adapters import as_controller
+from blendctl.controllers.lookahead_network import controller_label
 from blendctl.envs.environment import CostFunction, EnvironmentSpec, as_environment, expect_cost
 from blendctl.envs.lockstep import lock_step
-from blendctl.episodes import episode_columns, jerk_columns, run_episodes
+from blendctl.episodes import drive_blend, episode_columns, jerk_columns, run_episodes
 from blendctl.errors import InputError, MissingExtraError
 from blendctl.experiments.certify_units import blender_maker
 from blendctl.experiments.compare import ALONE, COLUMNS, TRAINING_SEEDS, Compared, saved_blend
-from blendctl.experiments.comparison_units import drive_episode
 from blendctl.experiments.method_training import train_method
 from blendctl.experiments.standings import standings
 from blendctl.switches.methods import METHODS, Method, find_method, with_values
@@ -161,7 +161,8 @@ def compare(
             if method.name in saved:
                 source = saved[method.name]
                 maker = source if callable(source) else _open_blend(source, controllers)
-                sums = [drive_episode(first, maker(seed + i), seed=seed + i) for i in range(episodes)]
+                seeds = range(seed, seed + episodes)
+                sums = [row for one in seeds for row in drive_blend(first, maker(one), seed=one)]
             else:
                 sums = runner.run(method, setting, episodes=episodes, seed=seed, block=block)
             about = {"method": method.name, "setting": number, "parameters": json.dumps(setting)}
@@ -190,10 +191,7 @@ class _MethodRunner:
         """Open environments in lock-step."""
         if self.spec is not None:
             return self.spec.make_vector(count)
-        envs = lock_step([self.make() for _ in range(1 if self.single else count)])
-        if self.single:
-            envs.close_extras = lambda **_: None  # type: ignore[method-assign]  # it is the user's, and stays open
-        return envs
+        return lock_step([self.make() for _ in range(1 if self.single else count)], keep_open=self.single)
 
     def run(
         self, method: Method, setting: Mapping[str, Any], *, episodes: int, seed: int, block: int
@@ -254,7 +252,7 @@ def _open_blend(directory: str | Path, controllers: Sequence[Any]) -> Callable[[
 
 
 def _label(declared: Any, controller: Controller) -> str:
-    return declared if isinstance(declared, str) else str(getattr(controller, "name", type(controller).__name__))
+    return declared if isinstance(declared, str) else controller_label(controller)
 
 
 def _row(name: str, summary: Mapping[str, Any]) -> MethodRow:

@@ -9,17 +9,12 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
-import gymnasium
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from blendctl.blender import Blender, run
 from blendctl.blender.blend_dir import read_blend_dir
-from blendctl.blender.episode_stats import EpisodeStats
 from blendctl.controllers import Controller, open_controller
 from blendctl.envs.environment import EnvironmentSpec
-from blendctl.episodes import run_episodes
+from blendctl.episodes import SUMS, drive_blend, run_episodes
 from blendctl.experiments.certify_units import blender_maker
 from blendctl.experiments.method_training import train_method
 from blendctl.experiments.units import Result, unit_kind
@@ -73,8 +68,10 @@ def blend_episodes(parameters: Mapping[str, Any], before: Result | None) -> Resu
     make = blender_maker({"blend": p["blend"], "controllers": p["controllers"], "changes": {}})
     started = time.perf_counter()
     with closing(spec.make()) as env:
-        rows = [drive_episode(env, make(seed), seed=seed) for seed in range(p["seed"], p["seed"] + p["count"])]
-    return Result({}, pa.Table.from_pylist(rows), {"seconds": time.perf_counter() - started})
+        seeds = range(p["seed"], p["seed"] + p["count"])
+        rows = [row for seed in seeds for row in drive_blend(env, make(seed), seed=seed)]
+    table = pa.Table.from_pylist(rows).select([*SUMS, "driven_0", "switches", "moved"])
+    return Result({}, table, {"seconds": time.perf_counter() - started})
 
 
 def describe_blend(directory: str) -> dict[str, Any]:
@@ -82,36 +79,6 @@ def describe_blend(directory: str) -> dict[str, Any]:
     blend = read_blend_dir(directory)
     files = [blend.file.read_bytes(), (blend.path / "run.json").read_bytes()]
     return {"blend": str(blend.path.resolve()), "digest": hashlib.sha256(b"".join(files)).hexdigest()}
-
-
-def drive_episode(env: gymnasium.Env[Any, Any], blender: Blender, *, seed: int) -> dict[str, Any]:
-    """Drive one episode with a blender and close it; return the sums of its row."""
-    watched, stats = _WatchedActions(env), EpisodeStats(blender.names)
-    with blender:
-        for record in run(watched, blender, episodes=1, seed=seed):
-            stats.add(record)
-    row = {"return": stats.returns[0], "cost": stats.costs[0], "length": stats.steps}
-    driven = float(stats.driven[blender.names[0]])
-    return row | {"driven_0": driven, "switches": stats.switches, "moved": watched.moved}
-
-
-class _WatchedActions(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Sum up the changes of the action in an episode; a wrapper that changes nothing."""
-
-    only_watches = True
-
-    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
-        super().__init__(env)
-        self.moved = 0.0
-        self._last: NDArray[np.float64] | None = None
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step, and compare the action with the previous one."""
-        now = np.asarray(action, np.float64).reshape(-1)
-        if self._last is not None:
-            self.moved += float(np.linalg.norm(now - self._last))
-        self._last = now
-        return self.env.step(action)
 
 
 def _place(parameters: Mapping[str, Any]) -> str | EnvironmentSpec:

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from blendctl.statistics import RESAMPLES, FloatArray, bootstrap_interval
+from blendctl.arrays import FloatArray
+from blendctl.statistics import RESAMPLES, bootstrap_interval
 
 __all__ = ["Corner", "Score", "score_episodes"]
 

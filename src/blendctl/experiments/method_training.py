@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from blendctl.arrays import FloatArray
 from blendctl.controllers import Controller
 from blendctl.episodes import EpisodeSums
 from blendctl.errors import InputError
 from blendctl.experiments.scales import measure_scales
 from blendctl.rollout import StepBatch, Switch, rollout
-from blendctl.statistics import FloatArray
 from blendctl.switches.base import RolloutContext, switch_seed
 from blendctl.switches.log_collection import log_drives
 from blendctl.switches.offline import fit

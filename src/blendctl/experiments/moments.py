@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from blendctl.statistics import FloatArray
+from blendctl.arrays import FloatArray
 
 SUMS = ("psi_psi", "psi_y", "y", "y_y")
 

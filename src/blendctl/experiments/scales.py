@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blendctl.statistics import FloatArray
+from blendctl.arrays import FloatArray
 
 SMALL_RANGE = 0.05  # ranges of means below this share of the episodes' spread are noise
 

@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.errors import InputError
 from blendctl.experiments.compare import ALONE, Compared
 from blendctl.experiments.corner import Corner, score_episodes
-from blendctl.statistics import FloatArray, mean_interval, proportion_interval
+from blendctl.statistics import mean_columns, proportion_interval
 from blendctl.switches.methods import Method
 
 BOOTSTRAP_SEED = 20
@@ -165,10 +166,7 @@ def _means(points: FloatArray, performant: FloatArray, safe: FloatArray) -> dict
     over = int((points[:, 1] > COST_BUDGET).sum())
     return {
         "episodes": len(points),
-        "return_mean": float(points[:, 0].mean()),
-        "return_ci95": mean_interval(points[:, 0]),
-        "cost_mean": float(points[:, 1].mean()),
-        "cost_ci95": mean_interval(points[:, 1]),
+        **mean_columns({"return": points[:, 0], "cost": points[:, 1]}),
         "over_budget": over / len(points),
         "over_budget_ci95": proportion_interval(over, len(points)),
         "corner_score": score.value,

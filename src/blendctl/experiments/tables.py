@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from blendctl.arrays import FloatArray
 from blendctl.episodes import COLUMNS, episode_columns
 from blendctl.experiments.moments import Moments
 from blendctl.experiments.protocol import ROLES, Settings, UnitLocation, first_seed
 from blendctl.experiments.units import Result
-from blendctl.statistics import FloatArray, mean_interval
+from blendctl.statistics import mean_interval
 
 __all__ = ["Tables", "as_parquet", "EPISODES", "POINTS"]
 

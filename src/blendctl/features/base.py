@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from blendctl.arrays import FloatArray
 from blendctl.controllers.base import Controller
 from blendctl.errors import InputError
+
+if TYPE_CHECKING:
+    from blendctl.controllers.lookahead_network import LookAheadNetwork
+    from blendctl.features.dial import Dial
 
 VALUES_TO_GO = ("return to go", "-cost to go")  # what the objectives of a look-ahead feature estimate
 
@@ -61,6 +65,8 @@ class BoundFeature(Protocol):
     prior: FloatArray | None = None  # (size, objectives) coefficients that the learner starts from; None: 0
     theta_bound: float | None = None  # their largest distance from the true ones; None: the learner's default
     lookahead: LookAheadInfo | None = None  # of a feature whose estimates are values to go; it has `foresight`
+    network: LookAheadNetwork | Any = None  # look-ahead networks that it asks, None without; a subclass may narrow it
+    dial: Dial | Any = None  # what weighs return against cost, None without; as above
 
     def __call__(self, observation: Any, action: Any, arm: int) -> ArrayLike:
         """Compute psi (size,) of controller `arm`, which proposes `action` at `observation`."""

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray, IntArray
 from blendctl.compiled import compiled
 from blendctl.controllers.base import Controller
 from blendctl.controllers.dense import run_row
 from blendctl.controllers.encoding import encode
 from blendctl.controllers.network import NetworkController
 from blendctl.envs.batch import WorldBatch
-from blendctl.envs.compiled_task import SUBSTEPS, CompiledTask, FloatArray, IntArray
+from blendctl.envs.compiled_task import SUBSTEPS, CompiledTask
 from blendctl.envs.kernels import Outcome, claim, step_world
 from blendctl.envs.physics import PhysicsSlot
 from blendctl.envs.world_state import RUNNING, WorldState

@@ -11,14 +11,12 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.controllers.adapters import act_rows
 from blendctl.controllers.base import Controller, Stateful
 from blendctl.controllers.lookahead_network import controller_digest, controller_label
 from blendctl.errors import InputError
-
-FloatArray = NDArray[np.float64]
 
 LONGEST_EPISODE = 20_000  # control steps; an environment whose episodes never end needs a limit
 

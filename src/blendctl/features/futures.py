@@ -12,14 +12,11 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from blendctl.arrays import BoolArray, FloatArray, IndexArray
 from blendctl.controllers.adapters import act_rows
 from blendctl.controllers.base import Controller, Stateful
 from blendctl.controllers.lookahead_network import controller_label
 from blendctl.errors import InputError
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
-IndexArray = NDArray[np.intp]
 
 Rng = np.random.Generator | None  # None: controllers act without noise
 Following = Literal["same", "best", "learned"]

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.controllers.base import Controller
 from blendctl.errors import InputError
-
-FloatArray = NDArray[np.float64]
 
 # (observation, controllers, horizon, rng) -> returns (controllers,), costs (controllers,)
 Model = Callable[[Any, Sequence[Controller], int, np.random.Generator], tuple[ArrayLike, ArrayLike]]

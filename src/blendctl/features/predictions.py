@@ -9,17 +9,12 @@ from typing import Any
 import numpy as np
 
 from blendctl.arrays import FloatArray
-from blendctl.controllers.base import Controller, Critic, Predictor
+from blendctl.controllers.base import Controller, Critic, can_predict
 from blendctl.controllers.lookahead_network import controller_label
 from blendctl.errors import InputError
 from blendctl.features.base import BoundFeature, Scaled, UnitLength
 
 TRUST = 0.1  # largest distance of the true coefficients from 1 and 0
-
-
-def can_predict(controller: object) -> bool:
-    """Return whether a controller has context networks (not every network controller does)."""
-    return isinstance(controller, Predictor) and getattr(controller, "context", True) is not None
 
 
 @dataclass(frozen=True)
@@ -35,17 +30,17 @@ class Predictions:
     def bind(self, controllers: Sequence[Controller], *, objectives: int) -> BoundFeature:
         predictors: list[Any] = []
         for index, controller in enumerate(controllers):
+            label = f"controller {index} ({controller_label(controller)})"
             if not can_predict(controller):
                 raise InputError(
-                    f"controller {index} ({controller_label(controller)}) has no context networks; train them with "
-                    f'"blendctl train-context", or use features="online"'
+                    f'{label} has no context networks; train them with "blendctl train-context", or use '
+                    'features="online"'
                 )
             trained = getattr(controller, "horizons", (1,))
             missing = [h for h in self.horizons if h not in trained]
             if missing:
                 raise InputError(
-                    f"controller {index} ({controller_label(controller)}) was not trained for the horizons {missing}; "
-                    f"allowed: {', '.join(map(str, trained))}"
+                    f"{label} was not trained for the horizons {missing}; allowed: {', '.join(map(str, trained))}"
                 )
             predictors.append(controller)
         if self.horizons == (1,):

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from blendctl.controllers.base import Controller
+from blendctl.controllers.base import Controller, can_predict
 from blendctl.controllers.zoo import find_lookahead
 from blendctl.errors import InputError, did_you_mean
 from blendctl.features.base import BoundFeature, Feature, OneHot, Stack
 from blendctl.features.lookahead import LookAhead
 from blendctl.features.online import OnlineLinear
-from blendctl.features.predictions import Critics, NextStepPredictions, Predictions, can_predict
+from blendctl.features.predictions import Critics, NextStepPredictions, Predictions
 from blendctl.features.simulated import SimulatedLookAhead
 
 FEATURES: dict[str, type[Any]] = {
@@ -111,6 +111,6 @@ def bind_feature(declared: Any, controllers: Sequence[Controller], *, objectives
             f"bind must return a BoundFeature, actually: {type(bound).__name__}; "
             "make it a subclass of blendctl.features.BoundFeature"
         )
-    if isinstance(bound, NextStepPredictions) and tuple(objectives) != ("reward", "-cost"):
-        bound.prior = bound.theta_bound = None  # these are not the objectives that it predicts
+    if isinstance(bound, NextStepPredictions) and tuple(objectives) != OBJECTIVES:
+        return NextStepPredictions(bound.predict)  # no prior: these are not the objectives that it predicts
     return bound

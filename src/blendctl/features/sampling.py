@@ -6,10 +6,8 @@ import functools
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-IndexArray = NDArray[np.intp]
+from blendctl.arrays import FloatArray, IndexArray
 
 CLEAR = 0.95  # confidence of the one-sided paired test that ends the sampling
 

@@ -12,9 +12,10 @@ from gymnasium.spaces import Box
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
+from blendctl.arrays import BoolArray, FloatArray, IndexArray
 from blendctl.envs.copies import CostFunction, EnvironmentCopier, expect_copier, step_env
 from blendctl.errors import InputError
-from blendctl.features.futures import BoolArray, Branches, FloatArray, IndexArray, Simulator
+from blendctl.features.futures import Branches, Simulator
 
 if TYPE_CHECKING:
     from blendctl.envs.tasks import Task

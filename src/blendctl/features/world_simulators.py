@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium import wrappers
 from numpy.typing import NDArray
 
+from blendctl.arrays import BoolArray, FloatArray, IndexArray
 from blendctl.envs import SingleWorld, VectorWorld
 from blendctl.envs.batch import WorldBatch
 from blendctl.envs.catalog import as_task
@@ -20,7 +21,7 @@ from blendctl.envs.tasks import Task
 from blendctl.envs.world_state import RUNNING, WorldState, copy_worlds
 from blendctl.errors import InputError
 from blendctl.features.compiled_futures import compiled_actors, drive_worlds
-from blendctl.features.futures import BoolArray, Branches, FloatArray, FutureDrivers, IndexArray, Rng, Simulator
+from blendctl.features.futures import Branches, FutureDrivers, Rng, Simulator
 
 _TRANSPARENT = (wrappers.OrderEnforcing, wrappers.PassiveEnvChecker, wrappers.RecordEpisodeStatistics)
 

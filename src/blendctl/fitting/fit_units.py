@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-import base64
 import functools
 import json
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
+import pyarrow as pa
 from gymnasium.vector import VectorEnv
 
+from blendctl.arrays import FloatArray
 from blendctl.controllers import Controller, LookAheadNetwork, open_controller, read_lookahead, write_lookahead
 from blendctl.controllers.base import Stateful
 from blendctl.envs.environment import EnvironmentSpec
+from blendctl.episodes import drive_blend, run_episodes
+from blendctl.experiments.file_text import file_text, read_file_text
 from blendctl.experiments.units import Result, unit_kind
-from blendctl.features.flattening import FloatArray, flat_controllers
+from blendctl.features.flattening import flat_controllers
 from blendctl.fitting.contexts import Candidate, ContextTask, EnvSource, learn_network
-from blendctl.fitting.outcomes import drive_blend, drive_switch
+from blendctl.fitting.outcomes import Outcomes
 from blendctl.fitting.plan import FitPlan
 from blendctl.fitting.unit_progress import reporting
+from blendctl.rollout import StepBatch
 from blendctl.switches.methods import find_method
 
 DRIVE, LEARN, BLEND_DRIVE = (f"{__name__}:{name}" for name in ("drive", "learn", "drive_candidate"))
@@ -106,26 +108,28 @@ def drive(parameters: Mapping[str, Any], before: Result | None) -> Result:
     seen: list[FloatArray] = []
     steps = 0
 
-    def watch(observations: FloatArray) -> None:
+    def watch(batch: StepBatch) -> None:
         nonlocal steps
-        steps += len(observations)
+        steps += len(batch.input.observations)
         if p["watch"]:
-            seen.append(observations.copy())
+            seen.append(batch.input.observations.copy())
 
     started = time.perf_counter()
-    outcomes = drive_switch(
-        place.worlds,
-        lambda context: method.make(context, p["setting"], p["learned"]),
-        [place.flat[arm] for arm in p["order"]],
-        seed=p["first_seed"],
-        episodes=p["count"],
-        at_once=p["at_once"],
-        watch=watch,
-    )
+    tables = []
+    for done in range(0, p["count"], p["at_once"]):
+        episodes = run_episodes(
+            place.worlds(min(p["at_once"], p["count"] - done)),
+            [place.flat[arm] for arm in p["order"]],
+            make=lambda context: method.make(context, p["setting"], p["learned"]),
+            seed=p["first_seed"] + done,
+            components=True,
+            on_step=watch,
+        )
+        tables.append(episodes.table(with_choices=False))
     rows = np.concatenate(seen) if seen else np.zeros((0, 0))
     kept = rows[np.linspace(0, len(rows) - 1, min(len(rows), WATCHED_ROWS)).astype(int)]
     values = {"steps": steps, "observations": kept.tolist()}
-    return Result(values, outcomes.table(), {"seconds": time.perf_counter() - started})
+    return Result(values, Outcomes.of(tables).table(), {"seconds": time.perf_counter() - started})
 
 
 @unit_kind(version=1)
@@ -137,21 +141,13 @@ def learn(parameters: Mapping[str, Any], before: Result | None) -> Result:
     with reporting() as report:
         network = learn_network(open_place(p).task(p), p["hold"], plan=plan, on_progress=report)
     card = {key: value for key, value in network.card.items() if key != "seconds"}  # equal runs make equal files
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "network.safetensors"
-        write_lookahead(replace(network, card=card), file)
-        data = base64.b64encode(file.read_bytes()).decode()
+    data = file_text(functools.partial(write_lookahead, replace(network, card=card)))
     return Result({"network": data}, timing={"seconds": time.perf_counter() - started})
 
 
 def read_learned(result: Result | None) -> LookAheadNetwork | None:
     """Return the networks of a `learn` unit."""
-    if result is None:
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "network.safetensors"
-        file.write_bytes(base64.b64decode(result.values["network"]))
-        return read_lookahead(file)
+    return None if result is None else read_file_text(result.values["network"], read_lookahead)
 
 
 @unit_kind(version=1)
@@ -164,5 +160,6 @@ def drive_candidate(parameters: Mapping[str, Any], before: Result | None) -> Res
     place = open_place(p)
     started = time.perf_counter()
     blender = Candidate(**p["candidate"]).blender(place.task(p), read_learned(before), p)
-    outcomes = drive_blend(place.env, blender, seed=p["first_seed"], episodes=p["count"])
+    rows = drive_blend(place.env, blender, seed=p["first_seed"], episodes=p["count"])
+    outcomes = Outcomes.of([pa.Table.from_pylist([row]) for row in rows])
     return Result({}, outcomes.table(), {"seconds": time.perf_counter() - started})

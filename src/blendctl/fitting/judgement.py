@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from blendctl import pareto
+from blendctl.arrays import FloatArray
 from blendctl.experiments.corner import Corner, Score, score_episodes
 from blendctl.experiments.scales import Scales
 from blendctl.fitting.outcomes import Outcomes
-from blendctl.statistics import LEVEL, mean_interval
-
-FloatArray = NDArray[np.float64]
+from blendctl.statistics import LEVEL, mean_columns, mean_interval
 
 BLEND, NO_DIFFERENCE = "blend", "no difference"
 METHODS = (BLEND, "coin per step", "coin per episode", "threshold", "shared")  # besides the controllers
@@ -104,19 +102,14 @@ def _score(one: Outcomes, corner: tuple[FloatArray, FloatArray]) -> Score:
 
 def _row(one: Outcomes, corner: tuple[FloatArray, FloatArray]) -> dict[str, Any]:
     score = _score(one, corner)
-    row: dict[str, Any] = {
+    return {
         "episodes": len(one.returns),
-        "return_mean": float(one.returns.mean()),
-        "return_ci95": mean_interval(one.returns),
-        "cost_mean": float(one.costs.mean()),
-        "cost_ci95": mean_interval(one.costs),
+        **mean_columns({"return": one.returns, "cost": one.costs}),
         "length_mean": float(one.lengths.mean()),
         "corner_score": score.value,
         "corner_score_ci95": score.interval,
+        **mean_columns(one.components),
     }
-    for name, values in one.components.items():
-        row |= {f"{name}_mean": float(values.mean()), f"{name}_ci95": mean_interval(values)}
-    return row
 
 
 def mixing_line(alone: Mapping[str, Outcomes], *, performant: str, safe: str) -> list[list[float]]:

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box
 
+from blendctl.arrays import FloatArray
 from blendctl.blender import Blender, Guard
 from blendctl.controllers import LookAheadNetwork
 from blendctl.errors import InputError, MissingExtraError
 from blendctl.experiments.scales import measure_scales
 from blendctl.experiments.units import Result, Unit
-from blendctl.features.flattening import FloatArray, as_action
+from blendctl.features.flattening import as_action
 from blendctl.fitting.contexts import DWELLS, PREFERENCES, Candidate, ContextTask, simulated_candidates
 from blendctl.fitting.fit_units import BLEND_DRIVE, DRIVE, LEARN, Place, read_learned
 from blendctl.fitting.fit_work import Work

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from blendctl.arrays import FloatArray
 from blendctl.blender.episode_stats import over_budget
 from blendctl.blender.run_status import stage_in_words
 from blendctl.errors import InputError
 from blendctl.features.base import VALUES_TO_GO
 from blendctl.reports.entry_choice import choose_entries
 from blendctl.reports.replay import ReplayData, ReplayedEpisode, episode_sums
-from blendctl.reports.run_data import FloatArray, PoseTable, StageTable, read_poses, read_stages
+from blendctl.reports.run_data import PoseTable, StageTable, read_poses, read_stages
 from blendctl.reports.run_dir import RunDir
 from blendctl.reports.run_pictures import MEGABYTES, read_pictures
 from blendctl.statistics import mean_interval

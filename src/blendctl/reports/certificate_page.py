@@ -9,7 +9,7 @@ import numpy as np
 
 from blendctl.certificates import Certificate
 from blendctl.certificates.certificate import NOT_COVERED
-from blendctl.reports.html import inline_hash, page_source
+from blendctl.reports.sheet import section_html, sheet_html, table_html, verdict_html
 
 BINS = 40
 WIDTH, HEIGHT, FOOT = 640, 110, 18
@@ -17,27 +17,19 @@ WIDTH, HEIGHT, FOOT = 640, 110, 18
 
 def certificate_html(certificate: Certificate) -> str:
     """Return the page of a certificate; all names and texts are escaped."""
-    about, style = certificate.about, page_source("certificate.css")
-    policy = f"default-src 'none'; style-src {inline_hash(style)}; img-src data:; base-uri 'none'; form-action 'none'"
+    about = certificate.about
     title = f"{about.get('driver', 'driver')} in {about.get('world', 'an environment')}"
     parts = [
         f'<p class="kind">blendctl certificate · {escape(str(about.get("date", "")))}</p><h1>{escape(title)}</h1>',
-        _verdict(certificate),
-        _section("What the episodes show", _bounds_table(certificate)),
-        _section("Cost of the episodes", _histogram(certificate)),
-        _section("Settings of the dial, from safest to boldest", _dial_table(about.get("dial"))),
-        _section("What this does not cover", "<ul>" + "".join(f"<li>{one}</li>" for one in NOT_COVERED) + "</ul>"),
-        _section("What was certified, with SHA-256 digests", _facts(about)),
+        verdict_html(verdict_words(certificate), passed=certificate.passed),
+        section_html("What the episodes show", _bounds_table(certificate)),
+        section_html("Cost of the episodes", _histogram(certificate)),
+        section_html("Settings of the dial, from safest to boldest", _dial_table(about.get("dial"))),
+        section_html("What this does not cover", "<ul>" + "".join(f"<li>{one}</li>" for one in NOT_COVERED) + "</ul>"),
+        section_html("What was certified, with SHA-256 digests", _facts(about)),
         '<p class="signature"><span>Date</span><span>Name</span><span>Signature</span></p>',
     ]
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
-        f"<title>{escape(title)} · certificate</title><style>{style}</style></head>\n<body>\n"
-        + "\n".join(part for part in parts if part)
-        + "\n</body></html>\n"
-    )
+    return sheet_html(title, parts, kind="certificate")
 
 
 def verdict_words(certificate: Certificate) -> str:
@@ -50,15 +42,6 @@ def verdict_words(certificate: Certificate) -> str:
     return (
         f"{state}{chosen} with {100 * claim.confidence:.4g}% confidence ({how}{shown.episodes} episodes): {claim.words}"
     )
-
-
-def _verdict(certificate: Certificate) -> str:
-    kind = "verdict passed" if certificate.passed else "verdict"
-    return f'<p class="{kind}">{escape(verdict_words(certificate))}</p>'
-
-
-def _section(title: str, content: str) -> str:
-    return f"<section><h2>{title}</h2>{content}</section>" if content else ""
 
 
 def _bounds_table(certificate: Certificate) -> str:
@@ -74,11 +57,8 @@ def _bounds_table(certificate: Certificate) -> str:
         )
     else:
         rows.append(("Mean return of an episode", f"{shown.return_mean:.2f}", "no range declared"))
-    body = "".join(f"<tr><td>{a}</td><td>{b}</td><td>{c}</td></tr>" for a, b, c in rows)
-    return (
-        f"<table><tr><th></th><th>in {shown.episodes} episodes</th><th>{100 * claim.confidence:.4g}% bound</th></tr>"
-        f"{body}</table><p>{escape(_assumptions(certificate))}</p>"
-    )
+    head = ("", f"in {shown.episodes} episodes", f"{100 * claim.confidence:.4g}% bound")
+    return f"{table_html(head, rows)}<p>{escape(_assumptions(certificate))}</p>"
 
 
 def _assumptions(certificate: Certificate) -> str:
@@ -121,14 +101,14 @@ def _histogram(certificate: Certificate) -> str:
 def _dial_table(dial: Any) -> str:
     if not dial:
         return ""
-    head = "".join(f"<th>{word}</th>" for word in ("prefer", "episodes", "cost", "at most", "return", "p", "passed"))
-    rows = "".join(
-        f"<tr><td>{row['prefer']:g}</td><td>{row['episodes']}</td><td>{row['cost_mean']:.2f}</td>"
-        f"<td>{row['cost_mean_upper']:.2f}</td><td>{row['return_mean']:.2f}</td><td>{row['p_value']:.2g}</td>"
-        f"<td>{'yes' if row['passed'] else 'no'}</td></tr>"
+    rows = (
+        (
+            f"{row['prefer']:g}", str(row["episodes"]), f"{row['cost_mean']:.2f}", f"{row['cost_mean_upper']:.2f}",
+            f"{row['return_mean']:.2f}", f"{row['p_value']:.2g}", "yes" if row["passed"] else "no",
+        )
         for row in dial["settings"]
-    )
-    return f"<table><tr>{head}</tr>{rows}</table>"
+    )  # fmt: skip
+    return table_html(("prefer", "episodes", "cost", "at most", "return", "p", "passed"), rows)
 
 
 def _facts(about: Any) -> str:
@@ -140,5 +120,4 @@ def _facts(about: Any) -> str:
     rows["seeds"] = f"from {about['seed']}" if "seed" in about else ""
     rows["versions"] = ", ".join(f"{name} {value}" for name, value in about.get("versions", {}).items())
     rows["command"] = about.get("command", "")
-    body = "".join(f"<tr><td>{escape(name)}</td><td>{escape(str(v))}</td></tr>" for name, v in rows.items() if v)
-    return f'<table class="facts">{body}</table>'
+    return table_html(None, [(name, str(value)) for name, value in rows.items() if value], kind="facts")

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.reports.blend_run import BlendRun, true_loss
 from blendctl.reports.page_data import Chart, Color, Series
-from blendctl.reports.run_data import FloatArray, StageTable
+from blendctl.reports.run_data import StageTable
 
 POINTS = 300  # per series; a chart has no pixels for more
 BLOCKS = 60  # in the chart of shares

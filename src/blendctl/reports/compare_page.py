@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,7 @@ from blendctl.reports.charts import series
 from blendctl.reports.page import Page, Section
 from blendctl.reports.page_data import Chart, Color, Figure, Headline, Provenance, Table, TableRow
 from blendctl.reports.page_warnings import few_episodes
-from blendctl.reports.reproduce_page import LARGEST_FIGURE
+from blendctl.reports.reproduce_page import embedded_figure, listed
 from blendctl.reports.run_dir import RunDir
 from blendctl.table_parts import read_table
 
@@ -125,11 +124,8 @@ def table(run: CompareRun) -> Table:
 
 def figure(run: CompareRun) -> Figure | None:
     """Embed the scatter of return against cost."""
-    file = run.folder.path / "compare.png"
-    if not file.is_file() or file.stat().st_size >= LARGEST_FIGURE:
-        return None
-    source = f"data:image/png;base64,{base64.b64encode(file.read_bytes()).decode()}"
-    return Figure(source, "Return against cost of every method, with intervals, the mixing line and the corner")
+    words = "Return against cost of every method, with intervals, the mixing line and the corner"
+    return embedded_figure(run.folder.path / "compare.png", words)
 
 
 def charts(run: CompareRun) -> list[Chart]:
@@ -191,10 +187,7 @@ def provenance(run: CompareRun) -> Provenance:
         ("controllers", ", ".join(summary["controllers"])),
         ("environment", ", ".join(f"{key} {value}" for key, value in environment.items() if value)),
         ("seeds", seeds),
-        (
-            "versions",
-            ", ".join(f"{k} {v}" for k, v in ((sessions[-1].get("versions") if sessions else {}) or {}).items()),
-        ),
+        ("versions", listed(sessions[-1].get("versions") if sessions else {})),
     ]
     return Provenance([(name, text) for name, text in facts if text])
 

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.statistics import mean_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-FloatArray = NDArray[np.float64]
 
 
 # Of each curve: Okabe and Ito's colours; dashes and markers distinguish the curves in greyscale.

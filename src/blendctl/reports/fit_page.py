@@ -3,39 +3,26 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from blendctl.reports.html import inline_hash, page_source
 from blendctl.reports.scatter import draw_scatter, figure_bytes
+from blendctl.reports.sheet import section_html, sheet_html, table_html, verdict_html
 
 
 def fit_html(card: Mapping[str, Any]) -> str:
     """Return the page of a fit's card; all names and texts are escaped."""
-    style = page_source("certificate.css")
-    policy = f"default-src 'none'; style-src {inline_hash(style)}; img-src data:; base-uri 'none'; form-action 'none'"
     title = f"{' and '.join(card['names'])} in {card['environment']}"
-    kind = "verdict passed" if card["verdict"] == "blend" else "verdict"
     parts = [
-        f'<p class="kind">blendctl fit</p><h1>{escape(title)}</h1><p class="{kind}">{escape(card["words"])}</p>',
-        _section("Methods, on unseen test episodes", _methods(card)),
-        _section("Return against cost", _scatter(card)),
-        _section("Settings that were tried, on validation episodes", _candidates(card)),
-        _section("How it was made", _facts(card)),
+        f'<p class="kind">blendctl fit</p><h1>{escape(title)}</h1>'
+        + verdict_html(card["words"], passed=card["verdict"] == "blend"),
+        section_html("Methods, on unseen test episodes", _methods(card)),
+        section_html("Return against cost", _scatter(card)),
+        section_html("Settings that were tried, on validation episodes", _candidates(card)),
+        section_html("How it was made", _facts(card)),
     ]
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
-        f"<title>{escape(title)} · blendctl</title><style>{style}</style></head>\n<body>\n"
-        + "\n".join(part for part in parts if part)
-        + "\n</body></html>\n"
-    )
-
-
-def _section(title: str, content: str) -> str:
-    return f"<section><h2>{title}</h2>{content}</section>" if content else ""
+    return sheet_html(title, parts, kind="blendctl")
 
 
 def _methods(card: Mapping[str, Any]) -> str:
@@ -57,7 +44,7 @@ def _methods(card: Mapping[str, Any]) -> str:
         else card["corner_score_reason"]
     )
     note = f"Means of {card['episodes']} episodes with 95% intervals. {note}"
-    return _table(head, rows) + f"<p>{escape(note)}</p>"
+    return table_html(head, rows) + f"<p>{escape(note)}</p>"
 
 
 def _interval(row: Mapping[str, Any], measure: str, *, mean: str | None = None) -> str:
@@ -86,7 +73,7 @@ def _candidates(card: Mapping[str, Any]) -> str:
         f"{chosen['prefer']:g}. Utility: return / {card['scales']['return']:.4g} - cost / "
         f"{card['scales']['cost']:.4g}, in units of the difference between the controllers."
     )
-    return _table(["context", *settings[1:], "utility"], rows) + f"<p>{escape(note)}</p>"
+    return table_html(["context", *settings[1:], "utility"], rows) + f"<p>{escape(note)}</p>"
 
 
 def _facts(card: Mapping[str, Any]) -> str:
@@ -98,10 +85,4 @@ def _facts(card: Mapping[str, Any]) -> str:
         "data": f"{card['plan']['steps']} control steps; {card['seconds']:g} s in total",
         "versions": ", ".join(f"{name} {value}" for name, value in card["versions"].items()),
     }
-    return _table(None, [[name, str(value)] for name, value in facts.items() if value], kind="facts")
-
-
-def _table(head: Iterable[str] | None, rows: Iterable[Iterable[str]], *, kind: str = "") -> str:
-    top = "" if head is None else f"<tr>{''.join(f'<th>{escape(cell)}</th>' for cell in head)}</tr>"
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f'<table class="{kind}">{top}{body}</table>'
+    return table_html(None, [[name, str(value)] for name, value in facts.items() if value], kind="facts")

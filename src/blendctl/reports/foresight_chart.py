@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.reports.blend_run import BlendRun
 from blendctl.reports.charts import series
 from blendctl.reports.page_data import Chart, EpisodeCharts, ForesightCharts, Series
-from blendctl.reports.run_data import FloatArray, StageTable
+from blendctl.reports.run_data import StageTable
 
 CUT_OFF = 0.05  # largest weight of the unknown part after the end of an episode; decisions with more are not compared
 BINS = 10  # equally many decisions each

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from blendctl.reports.page_data import Headline, PageData, SectionData
+from blendctl.reports.page_data import Headline, PageData, PageKind, SectionData
 
 
 class PageRun(Protocol):
@@ -37,7 +37,7 @@ class Section(Generic[R]):
 class Page(Generic[R]):
     """A kind of page."""
 
-    kind: str
+    kind: PageKind
     headline: Callable[[R], Headline]
     sections: Sequence[Section[R]]  # from top to bottom
 

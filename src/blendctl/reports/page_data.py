@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+PageKind = Literal["blend", "reproduce", "compare", "live"]
 Color = int | str  # number of an arm, or a colour variable of style.css: "blend", "ink", "faint", "cost", "c0" to "c7"
 Interval = tuple[float | None, float | None, float | None]  # mean, and the ends of its 95% confidence interval
 
@@ -36,7 +37,7 @@ class SectionData:
 class PageData:
     """A whole page."""
 
-    kind: str  # "blend", "reproduce", "live"
+    kind: PageKind
     headline: Headline
     names: list[str]  # of the controllers, in the order of the arms
     objectives: list[str]

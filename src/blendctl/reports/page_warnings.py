@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from blendctl.arrays import FloatArray
 from blendctl.blender.bound_check import bound_words
 from blendctl.blender.record import SAFE_ACTION
 from blendctl.reports.blend_run import BlendRun
-from blendctl.reports.run_data import FloatArray, StageTable
+from blendctl.reports.run_data import StageTable
 
 LOW = 0.3  # share of the variance; a context that explains less predicts little
 FEW = 5  # episodes; fewer have wide intervals

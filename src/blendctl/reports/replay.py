@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray, IntArray
 from blendctl.envs.pose_recorder import ENTRY
 from blendctl.reports.binary_columns import Packer
 from blendctl.reports.page import PageRun
@@ -18,9 +19,6 @@ BITS = 12  # of the mantissa: four digits, as shown on the page
 GAP = 10  # steps without cost that end a moment
 MOMENTS = 12
 NOT_POSES = ("episode", "step", "reward", "cost")  # columns of a track that are packed differently or not at all
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

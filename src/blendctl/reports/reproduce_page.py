@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,11 +85,15 @@ def _last(points: Rows, column: str) -> float | None:
 
 def figure(run: ReproduceRun) -> Figure | None:
     """Embed the figure of the experiment."""
-    file = run.folder.path / "figure.png"
+    words = "Return, cost, correct choices and loss with its bound by data point, one column per world"
+    return embedded_figure(run.folder.path / "figure.png", words)
+
+
+def embedded_figure(file: Path, words: str) -> Figure | None:
+    """Return a PNG file as a figure that `words` describe; None if it does not exist or is too large."""
     if not file.is_file() or file.stat().st_size >= LARGEST_FIGURE:
         return None
-    source = f"data:image/png;base64,{base64.b64encode(file.read_bytes()).decode()}"
-    return Figure(source, "Return, cost, correct choices and loss with its bound by data point, one column per world")
+    return Figure(f"data:image/png;base64,{base64.b64encode(file.read_bytes()).decode()}", words)
 
 
 def charts(run: ReproduceRun) -> list[Chart] | None:
@@ -169,6 +174,11 @@ def warnings(run: ReproduceRun) -> list[str] | None:
     return warnings or None
 
 
+def listed(values: dict[str, Any] | None) -> str:
+    """Return named values in one line."""
+    return ", ".join(f"{name} {value}" for name, value in (values or {}).items())
+
+
 def provenance(run: ReproduceRun) -> Provenance:
     """List the data for repeating the experiment."""
     about = run.folder.about
@@ -180,10 +190,7 @@ def provenance(run: ReproduceRun) -> Provenance:
         *(("command", str(session.get("command") or "")) for session in sessions),
         ("seed", str(identity.get("seed", ""))),
         ("options", ", ".join(options)),
-        *(
-            (name, ", ".join(f"{key} {value}" for key, value in (last.get(name) or {}).items()))
-            for name in ("versions", "machine")
-        ),
+        *((name, listed(last.get(name))) for name in ("versions", "machine")),
         ("time", f"{seconds:,.0f} s" if seconds else ""),
     ]
     return Provenance([(name, text) for name, text in facts if text])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.blender.explain import restore_record
 from blendctl.blender.recorder import FORMAT, VERSION
 from blendctl.envs.pose_recorder import TRACK_FORMAT, TRACK_VERSION
@@ -17,8 +18,6 @@ from blendctl.table_parts import read_part
 
 if TYPE_CHECKING:
     import pyarrow
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

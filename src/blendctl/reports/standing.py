@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from blendctl.arrays import FloatArray
 from blendctl.experiments.corner import Score, score_episodes
 from blendctl.experiments.standings import BOOTSTRAP_SEED
 from blendctl.reports.blend_run import BlendRun
 from blendctl.reports.page_data import Chart, Color, Interval, Series
-from blendctl.reports.run_data import FloatArray
 from blendctl.statistics import mean_interval
 
 

@@ -8,17 +8,14 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from numpy.typing import NDArray
 
+from blendctl.arrays import ArmArray as ArmArray
 from blendctl.controllers import Controller
 from blendctl.envs import find_task
 from blendctl.envs.environment import EnvironmentSpec
 from blendctl.rollout import StepInput, Switch
 
 __all__ = ["StepInput", "Switch", "RolloutContext", "open_worlds", "switch_seed"]
-
-FloatArray = NDArray[np.float64]
-ArmArray = NDArray[np.intp]
 
 
 @dataclass(frozen=True)

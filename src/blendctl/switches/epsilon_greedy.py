@@ -7,8 +7,9 @@ from statistics import NormalDist
 
 import numpy as np
 
+from blendctl.arrays import BoolArray
 from blendctl.bandit.rules import DecisionInput
-from blendctl.bandit.rules.base import BoolArray, nearly_greatest
+from blendctl.bandit.rules.base import nearly_greatest
 from blendctl.errors import InputError
 
 

@@ -11,7 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from blendctl import pareto
-from blendctl.switches.base import ArmArray, FloatArray, RolloutContext, StepInput, Switch
+from blendctl.arrays import ArmArray, FloatArray
+from blendctl.switches.base import RolloutContext, StepInput, Switch
 from blendctl.switches.requirements import expect_context_networks
 
 

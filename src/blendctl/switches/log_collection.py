@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blendctl.arrays import ArmArray, FloatArray
 from blendctl.controllers import Controller
 from blendctl.errors import InputError
 from blendctl.rollout import StepBatch, rollout
-from blendctl.switches.base import ArmArray, FloatArray, StepInput, Switch
+from blendctl.switches.base import StepInput, Switch
 from blendctl.switches.state_features import describe_states
 
 STRIDE = 5  # control steps from one described state to the next, if it divides the windows

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blendctl.arrays import FloatArray
 from blendctl.errors import InputError
-from blendctl.switches.base import FloatArray, RolloutContext, StepInput
+from blendctl.switches.base import RolloutContext, StepInput
 from blendctl.switches.log_collection import Log
 from blendctl.switches.state_features import describe_states
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
+from blendctl.arrays import FloatArray
 from blendctl.controllers.adapters import act_rows
 from blendctl.envs import VectorWorld
 from blendctl.features.futures import FutureDrivers, RolloutPlan, roll_out
 from blendctl.features.simulators import CopiedEnvironment, action_limits
-from blendctl.switches.base import FloatArray, RolloutContext, StepInput
+from blendctl.switches.base import RolloutContext, StepInput
 
 
 class NextStep:

@@ -7,7 +7,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from blendctl.switches.base import ArmArray, RolloutContext, StepInput, Switch
+from blendctl.arrays import ArmArray
+from blendctl.switches.base import RolloutContext, StepInput, Switch
 
 
 class RandomSwitch(Switch):

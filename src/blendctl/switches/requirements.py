@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from gymnasium.spaces import Box
 
 from blendctl.controllers import Controller, Critic
+from blendctl.controllers.base import can_predict
 from blendctl.controllers.lookahead_file import read_lookahead
 from blendctl.controllers.zoo import find_lookahead
 from blendctl.errors import InputError
-from blendctl.features.predictions import can_predict
 
 if TYPE_CHECKING:
     from blendctl.switches.methods import Method

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from blendctl.switches.base import FloatArray, RolloutContext, StepInput, Switch
+from blendctl.arrays import FloatArray
+from blendctl.switches.base import RolloutContext, StepInput, Switch
 
 
 class SharedControl(Switch):

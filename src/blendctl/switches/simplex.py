@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from blendctl.arrays import ArmArray
 from blendctl.controllers.base import Critic
 from blendctl.errors import InputError
-from blendctl.switches.base import ArmArray, RolloutContext, StepInput, Switch
+from blendctl.switches.base import RolloutContext, StepInput, Switch
 
 
 class Simplex(Switch):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from blendctl.switches.base import ArmArray, StepInput, Switch
+from blendctl.arrays import ArmArray
+from blendctl.switches.base import StepInput, Switch
 
 
 class SingleController(Switch):

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from blendctl.arrays import FloatArray
 from blendctl.controllers import Controller, NetworkController
 from blendctl.controllers.adapters import act_rows
-from blendctl.controllers.base import Critic
-from blendctl.features.predictions import can_predict
-from blendctl.switches.base import FloatArray
+from blendctl.controllers.base import Critic, can_predict
 
 
 def describe_states(controllers: Sequence[Controller], observations: FloatArray) -> FloatArray:
@@ -26,7 +25,7 @@ def describe_states(controllers: Sequence[Controller], observations: FloatArray)
         columns += list(action.T)
         if isinstance(controller, Critic):
             columns += [controller.value(observations), controller.cost_value(observations)]
-        if isinstance(controller, NetworkController) and can_predict(controller):
+        if can_predict(controller) and isinstance(controller, NetworkController):
             for horizon in controller.horizons:
                 columns += controller.predict(observations, action, horizon=horizon)
     encoded = next((c.encoding(observations) for c in controllers if isinstance(c, NetworkController)), observations)

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from blendctl.arrays import ArmArray, FloatArray
 from blendctl.features.flattening import Flattening
-from blendctl.switches.base import ArmArray, FloatArray, RolloutContext, StepInput, Switch
+from blendctl.switches.base import RolloutContext, StepInput, Switch
 
 QUANTILES = (0.1, 0.3, 0.5, 0.7, 0.9)  # of the observations, where thresholds are tried
 FINALISTS = 5  # thresholds that are run on all episodes

@@ -73,6 +73,12 @@ class EpisodeTotals:
         """Discard the running episodes of some worlds."""
         self.running[:, worlds] = 0.0
 
+    def restore(self, running: NDArray[np.float64], finished: list[list[float]]) -> None:
+        """Continue with the totals (3, worlds) of running episodes, and those of the latest finished ones."""
+        self.running = running.copy()
+        self.finished.clear()
+        self.finished.extend([float(a), float(b), float(c)] for a, b, c in finished)
+
     def means(self) -> tuple[float, float, float]:
         """Return mean return, cost and length of the latest finished episodes (NaN before the first)."""
         if not self.finished:
@@ -171,6 +177,28 @@ class RolloutCollector:
             episode_cost=float(costs.mean(dtype=np.float64)) * length,
             episode_length=length,
         )
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the present observations and the totals of running episodes; the worlds have a snapshot."""
+        return {
+            "worlds.observations": np.array(self.observations, np.float64),
+            "episodes.running": self.episodes.running.copy(),
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Return the rest of the state as JSON data."""
+        return {
+            "world_steps": self.steps,
+            "finished": list(self.episodes.finished),
+            "noise_rng": self.rng.bit_generator.state,
+        }
+
+    def restore(self, arrays: dict[str, NDArray[Any]], state: dict[str, Any]) -> None:
+        """Continue from `arrays()` and `state()` of an earlier collector, in worlds that were restored."""
+        self.observations = arrays["worlds.observations"].copy()
+        self.episodes.restore(arrays["episodes.running"], state["finished"])
+        self.rng.bit_generator.state = state["noise_rng"]
+        self.steps = int(state.get("world_steps", state["steps"]))  # older runs have one number for both
 
     def _means(self, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the actor's means; on one thread, because torch's threads slow the physics' threads down."""

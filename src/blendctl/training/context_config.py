@@ -1,28 +1,32 @@
-"""The settings of context training, importable without torch."""
+"""The settings of context training, importable without torch: each with its default and its help text."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from blendctl.errors import InputError
+from blendctl.training.config import option, require, require_limits
 
 
 @dataclass(frozen=True)
 class ContextConfig:
     """The settings of the context networks of one world."""
 
-    horizons: tuple[int, ...] = (1, 10, 50)  # steps of each prediction; 1 is the paper's
-    discount: float = 0.99
-    steps: int = 500_000  # training transitions; a fifth more is held out
-    worlds: int = 50
-    hidden: tuple[int, ...] = (224, 192, 128)
-    passes: int = 20
-    minibatch: int = 2000
-    lr: float = 2e-3
-    seed: int = 0
-    threads: int = 2
+    horizons: tuple[int, ...] = option((1, 10, 50), "prediction horizons in steps; the first is 1, the paper's")
+    discount: float = option(0.99, "discount within a horizon", least=0)
+    steps: int = option(500_000, "transitions to learn from; a fifth more is held out", least=1)
+    worlds: int = option(50, "worlds that run in lock-step", least=1)
+    hidden: tuple[int, ...] = option((224, 192, 128), "sizes of the hidden layers")
+    passes: int = option(20, "passes over the transitions", least=1)
+    minibatch: int = option(2000, "rows per gradient step", least=1)
+    lr: float = option(2e-3, "initial learning rate", above=0)
+    seed: int = option(0, "random seed", least=0)
+    threads: int = option(2, "threads of physics and torch", least=1)
 
     def __post_init__(self) -> None:
+        require_limits(self)
+        require(self, "discount", self.discount <= 1, "0 to 1")
+        require(self, "hidden", len(self.hidden) >= 1 and min(self.hidden) >= 1, "sizes such as 224,192,128")
         if not self.horizons or self.horizons[0] != 1 or sorted(set(self.horizons)) != list(self.horizons):
             raise InputError(f"horizons are {self.horizons}; expected rising numbers of steps that begin with 1")
         if self.steps < 10 * self.worlds * self.horizons[-1]:

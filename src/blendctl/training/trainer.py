@@ -151,8 +151,7 @@ class Trainer:
         snapshots = self.worlds.snapshot()
         out["worlds.bytes"] = torch.frombuffer(bytearray(b"".join(snapshots)), dtype=torch.uint8)
         out["worlds.sizes"] = torch.tensor([len(s) for s in snapshots], dtype=torch.int64)
-        out["worlds.observations"] = torch.from_numpy(np.array(self.collector.observations, np.float64))
-        out["episodes.running"] = torch.from_numpy(self.collector.episodes.running.copy())
+        out |= {name: torch.from_numpy(array) for name, array in self.collector.arrays().items()}
         return {name: tensor.detach().clone().contiguous() for name, tensor in out.items()}
 
     def state(self) -> dict[str, Any]:
@@ -160,12 +159,9 @@ class Trainer:
         return {
             "update": self.update,
             "steps": self.steps,
-            "world_steps": self.collector.steps,
             "algorithm": self.algorithm.state(),
-            "finished": list(self.collector.episodes.finished),
-            "noise_rng": self.collector.rng.bit_generator.state,
             "batch_rng": self.rng.bit_generator.state,
-        }
+        } | self.collector.state()
 
     def restore(self, tensors: dict[str, torch.Tensor], state: dict[str, Any]) -> None:
         """Continue from `tensors()` and `state()` of an earlier run."""
@@ -180,12 +176,7 @@ class Trainer:
         ends = np.cumsum(tensors["worlds.sizes"].numpy())
         starts = np.concatenate([[0], ends[:-1]])
         self.worlds.restore([data[a:b] for a, b in zip(starts, ends, strict=True)])
-        self.collector.observations = tensors["worlds.observations"].numpy().copy()
-        self.collector.episodes.running = tensors["episodes.running"].numpy().copy()
-        self.collector.episodes.finished.clear()
-        self.collector.episodes.finished.extend([float(a), float(b), float(c)] for a, b, c in state["finished"])
-        self.collector.rng.bit_generator.state = state["noise_rng"]
+        self.collector.restore({name: tensor.numpy() for name, tensor in tensors.items()}, state)
         self.rng.bit_generator.state = state["batch_rng"]
         self.algorithm.restore(state["algorithm"])
         self.update, self.steps = int(state["update"]), int(state["steps"])
-        self.collector.steps = int(state.get("world_steps", state["steps"]))

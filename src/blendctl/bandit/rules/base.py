@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
+from blendctl.arrays import BoolArray, FloatArray
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blendctl.bandit.rules.base import BoolArray, DecisionInput, whole
+from blendctl.arrays import BoolArray
+from blendctl.bandit.rules.base import DecisionInput, whole
 from blendctl.errors import InputError
 
 

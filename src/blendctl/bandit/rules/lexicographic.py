@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blendctl.bandit.rules.base import BoolArray, DecisionInput, nearly_greatest, numbers, whole
+from blendctl.arrays import BoolArray
+from blendctl.bandit.rules.base import DecisionInput, nearly_greatest, numbers, whole
 from blendctl.errors import InputError
 
 

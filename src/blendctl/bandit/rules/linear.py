@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blendctl.bandit.rules.base import BoolArray, DecisionInput, FloatArray, nearly_greatest, numbers
+from blendctl.arrays import BoolArray, FloatArray
+from blendctl.bandit.rules.base import DecisionInput, nearly_greatest, numbers
 from blendctl.errors import InputError
 
 

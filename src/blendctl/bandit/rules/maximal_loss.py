@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blendctl.bandit.rules.base import BoolArray, DecisionInput, nearly_greatest
+from blendctl.arrays import BoolArray
+from blendctl.bandit.rules.base import DecisionInput, nearly_greatest
 from blendctl.errors import InputError
 
 
