@@ -11,7 +11,7 @@ moved. `pursuit` is fast and avoids nothing. `hazard_expert` avoids hazards only
 `docs/lookahead.md` has the figures.
 """
 
-from blendctl.controllers.classical import PotentialField, PurePursuit
+from blendctl.controllers import PotentialField, PurePursuit
 from blendctl.envs import Goal, Hazards, Task, Vases
 
 two_harms = Task("Point", "goal", 1.8, (Goal(), Hazards(8), Vases(4)))

@@ -56,9 +56,10 @@ def train_lookahead(
 ) -> None:
     """Train look-ahead networks: the return and cost that follow in WORLD if each of the controllers drives next.
 
-    From every visited state all controllers drive an option of a few steps, and the networks learn what follows for any
-    cost weight. Then the switch is measured on validation seeds at several cost weights. Writes to the run directory:
-    lookahead.safetensors with its card as .json and .md, checkpoint.safetensors and decisions-*.safetensors.
+    First the paths of the controllers are learned. Then all controllers drive a branch from every visited state, and the
+    networks learn what follows for any cost weight. Finally the switch is measured on validation seeds at several cost
+    weights. Writes to the run directory: lookahead.safetensors with its card as .json and .md, paths.safetensors,
+    checkpoint.safetensors and decisions-*.safetensors.
     """
     from blendctl.training import make_worlds
     from blendctl.training import train_lookahead as train
@@ -90,6 +91,7 @@ def train_lookahead(
 
         def on_progress(progress: LookAheadProgress) -> None:
             line = f"return {progress.episode_return:6.2f}  cost {progress.episode_cost:6.1f}"
+            line = "learning paths" if progress.steps == 0 else line
             bar.update(task, completed=progress.share, description=line)
 
         try:

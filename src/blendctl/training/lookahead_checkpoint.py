@@ -125,15 +125,15 @@ def read_checkpoint(directory: Path) -> LookAheadCheckpoint:
         )
 
 
-def write_path_encoding(paths: PathEncoding, directory: Path) -> None:
-    """Write the paths of a run."""
+def write_path_encoding(paths: PathEncoding | None, directory: Path) -> None:
+    """Write the paths of a run, None if it has none."""
     header, tensors = write_paths(paths)
     directory.mkdir(parents=True, exist_ok=True)
     write_tensors(directory / PATHS_FILE, {"format": PATHS_FORMAT, "version": VERSION, "paths": header}, tensors)
 
 
 def read_path_encoding(directory: Path) -> PathEncoding | None:
-    """Read the paths of a run; raise FileFormatError if the file is damaged."""
+    """Read the paths of a run, None if it has none; raise FileFormatError if the file is damaged."""
     path = directory / PATHS_FILE
     header, tensors = read_tensors(path, content="paths of controllers", format_name=PATHS_FORMAT, version=VERSION)
     with reading(path, "paths of controllers"):

@@ -50,8 +50,11 @@ def fit_paths(
     config: LookAheadConfig,
     on_progress: Callable[[float], None] = lambda share: None,
     should_stop: Callable[[], bool] = lambda: False,
-) -> PathEncoding:
-    """Let the controllers take turns, and fit a network to their paths; raise KeyboardInterrupt if it should stop."""
+) -> PathEncoding | None:
+    """Let the controllers take turns, and fit a network to their paths; raise KeyboardInterrupt if it should stop.
+
+    Return None if the episodes are too short for a path.
+    """
     collector = OptionCollector(
         environment,
         controllers,
