@@ -14,7 +14,6 @@ from blendctl.controllers.encoding import Encoding
 from blendctl.controllers.path_encoding import MapDeclaration
 from blendctl.controllers.zoo import PAIRS
 from blendctl.envs import SingleWorld
-from blendctl.errors import InputError
 from blendctl.features import LookAhead
 
 CASES = {
@@ -167,11 +166,3 @@ def test_the_sizes_include_the_map(tmp_path):
     plain.export(tmp_path / "plain")
     more = constants(tmp_path / "paths")["BLEND_STATE_BYTES"] - constants(tmp_path / "plain")["BLEND_STATE_BYTES"]
     assert 3 * 24 * 19 * 8 < more < 3 * 24 * 19 * 8 + 3000, "the views of hazards, gremlins and buttons are most of it"
-
-
-def test_a_map_has_no_graph(tmp_path):
-    blender = make_blender("PointGoal1", {"prefer": 0.5}, {})
-    pattern = r'map of the episode.*features="predictions"; use --format c'
-    with pytest.raises(InputError, match=pattern):
-        blender.export(tmp_path, format="onnx")
-    assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""Look-ahead networks with predicted paths and random weights: fast to make, and they decide by what the map shows."""
+"""Look-ahead networks with random weights, with predicted paths or without: fast to make."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -33,10 +33,11 @@ def random_paths(rng, declaration, *, inputs, controllers, hold=5):
 
 
 def random_network(rng, controllers, *, encoding, declaration, hold=5):
-    """Return look-ahead networks with paths for controllers; what comes from paths weighs most."""
-    arms = len(controllers)
-    paths = random_paths(rng, declaration, inputs=encoding.size, controllers=arms)
-    size = encoding.size + paths.size + 1
+    """Return look-ahead networks for controllers; inputs from paths weigh most; no declaration, no paths."""
+    arms, paths = len(controllers), None
+    if declaration is not None:
+        paths = random_paths(rng, declaration, inputs=encoding.size, controllers=arms)
+    size = encoding.size + (0 if paths is None else paths.size) + 1
 
     def network(*sizes):
         made = random_relu(rng, size, *sizes)
@@ -60,14 +61,15 @@ def random_network(rng, controllers, *, encoding, declaration, hold=5):
     )
 
 
-def network_of_world(world, controllers, *, seed=0):
-    """Return look-ahead networks with paths for controllers of a world."""
+def network_of_world(world, controllers, *, seed=0, paths=True):
+    """Return look-ahead networks for controllers of a world."""
     from blendctl.training.encodings import world_encodings
 
     encodings = world_encodings(world)
     assert encodings.declaration is not None
+    declaration = encodings.declaration if paths else None
     rng = np.random.default_rng(seed)
-    made = random_network(rng, controllers, encoding=encodings.context, declaration=encodings.declaration)
+    made = random_network(rng, controllers, encoding=encodings.context, declaration=declaration)
     env = SingleWorld(world)
     inputs = made.inputs(np.array([env.reset(seed=place)[0] for place in range(20)]), 0.2)
     env.close()
