@@ -5,19 +5,27 @@ import json
 
 import numpy as np
 import pytest
+from path_networks import network_of_world
 
 from blendctl import Blender, run
 from blendctl.controllers import PurePursuit, load
 from blendctl.controllers.zoo import PAIRS
 from blendctl.errors import InputError
-from blendctl.features import Critics, OneHot, OnlineLinear, Predictions, Stack, UnitLength
+from blendctl.features import Critics, LookAhead, OneHot, OnlineLinear, Predictions, Stack, UnitLength
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra export")
 pytest.importorskip("onnx", reason="needs the extra export")
 
+
+def lookahead(world, *, paths=False, **dial):
+    """Return look-ahead networks of a shipped pair with random weights."""
+    pair = [load(name) for name in PAIRS[world]]
+    return LookAhead(network_of_world(world, pair, paths=paths), **dial)
+
+
 CASES = {
-    "look-ahead": ("PointGoal1", {"cost_budget": 25.0}),
-    "three networks of differences": ("CarButton1", {"prefer": 0.3}),
+    "look-ahead": ("PointGoal1", {"features": lambda: lookahead("PointGoal1", cost_budget=25.0)}),
+    "look-ahead by preference": ("CarButton1", {"features": lambda: lookahead("CarButton1", prefer=0.3)}),
     "predictions": ("PointPush1", {"features": Predictions((1, 10)), "rule": "linear"}),
     "critics": ("PointGoal1", {"features": Critics()}),
     "a linear model": ("PointGoal1", {"features": Stack(OneHot(), UnitLength(OnlineLinear(normalize=False)))}),
@@ -34,6 +42,8 @@ def session_of(folder):
 @pytest.mark.parametrize("case", CASES)
 def test_the_graph_decides_as_python(case, tmp_path):
     world, settings = CASES[case]
+    if callable(settings["features"]):
+        settings = settings | {"features": settings["features"]()}
     blender = Blender([load(name) for name in PAIRS[world]], ["a", "b"], stochastic=False, seed=1, **settings)
     for record, _ in zip(run(world, blender, episodes=1, seed=1), range(60), strict=False):
         assert record.arm >= 0
@@ -75,6 +85,14 @@ def test_the_learner_is_an_input(tmp_path):
     )
     np.testing.assert_allclose(estimate, psi / 2.0)
     np.testing.assert_allclose(ucb, psi / 2.0 + 1.5 * np.linalg.norm(psi, axis=1, keepdims=True))
+
+
+def test_a_map_of_the_episode_has_no_graph(tmp_path):
+    pair = [load(name) for name in PAIRS["PointGoal1"]]
+    blender = Blender(pair, features=lookahead("PointGoal1", paths=True), stochastic=False, seed=0)
+    with pytest.raises(InputError, match=r'map of the episode.*features="predictions"; use --format c'):
+        blender.export(tmp_path, format="onnx")
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_has_no_graph_is_listed(tmp_path):

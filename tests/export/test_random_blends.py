@@ -9,6 +9,7 @@ from compiled_blend import CompiledBlend, needs_gcc
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from parity import Comparison
+from path_networks import random_network
 
 from blendctl import Blender
 from blendctl.blender import BenchRules
@@ -18,8 +19,10 @@ from blendctl.controllers.dense import Dense
 from blendctl.controllers.encoding import Encoding, Lidar, MarginAhead
 from blendctl.controllers.lookahead_network import LookAheadNetwork, Normalisation, controller_digest
 from blendctl.controllers.network import ContextNetwork, NetworkController
+from blendctl.controllers.path_encoding import Avoided, MapDeclaration
 from blendctl.export import exportable
 from blendctl.features import Critics, Custom, LookAhead, OneHot, OnlineLinear, Predictions, Scaled, Stack, UnitLength
+from blendctl.scene_map import MappedKind
 
 pytestmark = needs_gcc
 
@@ -33,6 +36,13 @@ ENCODING = Encoding(
     velocity=3,
 )
 PLAIN = Encoding(SIZE, (1.0,) * (SIZE - 16), (Lidar("ring", 44, objects=0),), near=False)
+
+KINDS = (
+    MappedKind("goal", 28, 1),
+    MappedKind("hazards", 44, 4, keepout=0.1),
+    MappedKind("gremlins", 44, 3, motion="circling", travel=0.3, dark=True),
+    MappedKind("box", 28, 1, motion="sliding", pushed=True),
+)
 
 
 @exportable("action[0] = observation[0] > 0.5 ? 0.3 : -observation[1]; action[1] = 0.25 * observation[2];")
@@ -80,6 +90,15 @@ def lookahead(rng, controllers, **dial):
     return LookAhead(made, episode_steps=40, **dial)
 
 
+def with_paths(rng, controllers):
+    avoided = (Avoided(1, 0.3), Avoided(2, 0.2))
+    shown = MapDeclaration(
+        SIZE, period=0.05, tilts=bool(rng.random() < 0.5), kinds=KINDS, avoided=avoided, targets=(0, 3)
+    )
+    made = random_network(rng, controllers, encoding=ENCODING, declaration=shown, hold=int(rng.integers(1, 4)))
+    return LookAhead(made, episode_steps=40, **rng.choice([{"prefer": 0.5}, {"cost_budget": 10.0}]))
+
+
 def make_controllers(rng, kinds):
     shared = network(rng, "first").context if rng.random() < 0.5 else None
     made = {"function": lambda _: as_controller(by_hand), "network": lambda at: network(rng, f"net {at}", shared)}
@@ -89,6 +108,7 @@ def make_controllers(rng, kinds):
 FEATURES = {
     "lookahead": lambda rng, c: lookahead(rng, c, prefer=float(rng.random())),
     "budget": lambda rng, c: lookahead(rng, c, cost_budget=float(rng.choice([0.0, 3.0, 10.0, 100.0]))),
+    "paths": with_paths,
     "predictions": lambda rng, c: Predictions((1,) if rng.random() < 0.5 else (10, 1)),
     "critics": lambda rng, c: Critics(unit=bool(rng.random() < 0.5)),
     "one-hot": lambda rng, c: OneHot(),
@@ -108,7 +128,7 @@ RULES = (
     "fixed",
     "random",
 )
-NEED_NETWORKS = ("lookahead", "budget", "predictions", "critics")
+NEED_NETWORKS = ("lookahead", "budget", "paths", "predictions", "critics")
 
 
 def known_episodes(blend):
@@ -128,7 +148,7 @@ def blends(draw):
         kinds += ["pure-pursuit", "potential-field", "heading-pid", "stop"]
     arms = draw(st.lists(st.sampled_from(kinds), min_size=2, max_size=4))
     options = {"rule": draw(st.sampled_from(RULES)), "noise": draw(st.sampled_from([0.0, 0.1]))}
-    if feature not in ("lookahead", "budget"):
+    if feature not in ("lookahead", "budget", "paths"):
         options |= {"hold": draw(st.integers(1, 3)), "scales": draw(st.sampled_from([[1.0, 1.0], [0.5, 3.0]]))}
         options["discount"] = draw(st.sampled_from([1.0, 0.99]))
     options["radius"] = draw(st.sampled_from(["determinant", "paper"]))

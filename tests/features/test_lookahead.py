@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from path_networks import network_of_world
 
 from blendctl import Blender, BlenderBatch, run
 from blendctl.controllers import load, write_lookahead
@@ -106,6 +107,41 @@ def test_a_batch_decides_as_single_blenders_do(pair, observations):
         blender.act(observation)
         arms.append(blender.last.arm)
     assert batch.arm.tolist() == arms
+
+
+def scene_of(feature, row):
+    """Return what the map of one world shows: the robot, and the objects that are known."""
+    memory = feature._memory._memory
+    offsets = [memory.offsets(row, kind) for kind in ("goal", "hazards", "vases")]
+    return [memory.maps.steps[row], memory.maps.robot[row], memory.maps.heading[row], *offsets]
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_batch_remembers_as_single_blenders_do(pair, frozen):
+    feature, worlds = LookAhead(network_of_world("PointGoal1", pair, seed=1), prefer=0.5), 3
+    settings = {"features": feature, "stochastic": False, "frozen": frozen, "seed": 0}
+    batch = BlenderBatch(pair, worlds, **settings)
+    singles = [Blender(pair, **settings) for _ in range(worlds)]
+    envs = open_worlds("PointGoal1", worlds, steps=80)
+    observations, _ = envs.reset(seed=4)
+    for step in range(200):
+        if step in (80, 160):
+            observations, _ = envs.reset(seed=4 + step)
+        actions = batch.act(observations)
+        for row, blender in enumerate(singles):
+            # A whole batch and a single row round differently, which a learner may carry on.
+            assert np.abs(blender.act(observations[row]) - actions[row]).max() < 1e-5
+            assert blender.last.arm == batch.arm[row]
+            if step % blender.hold == 0:
+                for mine, other in zip(scene_of(batch.features, row), scene_of(blender.feature, 0), strict=True):
+                    assert np.array_equal(mine, other)
+        observations, rewards, _, truncated, infos = envs.step(actions)
+        batch.observe(rewards, infos, observations=observations, ended=truncated)
+        for row, blender in enumerate(singles):
+            blender.observe(float(rewards[row]), float(infos["cost"][row]), done=bool(truncated[row]))
+    envs.close()
+    assert all(blender.episode == 2 and min(blender.counts.driven.values()) > 0 for blender in singles)
+    assert all(sum(map(len, scene_of(batch.features, row)[3:])) > 2 for row in range(worlds))
 
 
 def test_a_batch_in_a_loop_of_its_own_equals_the_rollout(pair):

@@ -78,11 +78,11 @@ def _difference(expected, actual):
     return float(np.max(np.abs(expected - actual) / np.maximum(np.abs(expected), 1.0), initial=0.0))
 
 
-def drive_world(comparison, world, *, steps, seed, missing=()):
+def drive_world(comparison, world, *, steps, seed, missing=(), episode_steps=None):
     """Drive a world by Python's actions; in the steps `missing` the observation is NaN."""
     from blendctl.envs import SingleWorld
 
-    env = SingleWorld(world)
+    env = SingleWorld(world, max_episode_steps=episode_steps)
     observation, _ = env.reset(seed=seed)
     for step in range(steps):
         seen = observation.copy()

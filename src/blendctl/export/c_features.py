@@ -9,6 +9,7 @@ import numpy as np
 
 from blendctl.controllers.network import NetworkController
 from blendctl.export.c_builder import CBuilder
+from blendctl.export.c_paths import path_constants, write_paths
 from blendctl.export.c_predictions import write_predictions
 from blendctl.export.c_text import array, define, number
 from blendctl.export.exportable import c_source
@@ -206,17 +207,18 @@ def _lookahead(builder: CBuilder, spec: BlendSpec, bound: BoundLookAhead) -> Fea
             'a cost budget needs the objective "-cost", by which the exported blend learns the cost'
         )
     builder.flag("BOOTSTRAPS")
-    encoded = builder.encoding(network.encoding, room=1)
+    encoded = builder.encoding(network.encoding, room=network.input_size - network.encoding.size)
     level = builder.network(network.level, "look-ahead, level")
     differences = [
         builder.network(one, f"look-ahead, difference {index}") for index, one in enumerate(network.differences)
     ]
     low, high = network.weight_range
     constants = define(
-        LOOKAHEAD_INPUTS=network.encoding.size + 1,
+        LOOKAHEAD_INPUTS=network.input_size,
+        LOOKAHEAD_HOLD=bound.hold,
         LOOKAHEAD_DIFFERENCES=len(differences),
         HEADROOM=HEADROOM,
-        STAGE_DISCOUNT=network.discount**spec.bound.hold,
+        STAGE_DISCOUNT=network.discount**bound.hold,
     )
     constants += array("level_unit", network.level_unit, kind="float")
     constants += array("difference_unit", network.difference_unit, kind="float")
@@ -251,14 +253,25 @@ def _lookahead(builder: CBuilder, spec: BlendSpec, bound: BoundLookAhead) -> Fea
         "    if (weight != s->weight) {\n        s->weight = weight;\n        s->position = position_of(weight);\n"
         "        w->foresaw = 0;\n    }\n}\n"
     )
+    notice, inputs = "", f"    float *inputs = {encoded}(w, observation);\n"
+    asked = "(void)proposed;"
+    if network.paths is not None:
+        constants += path_constants(network.paths)
+        notice, inputs = write_paths(builder, network.paths, encoded, encoding_size=network.encoding.size)
+        # Python computes no context, and notices nothing, if no controller has proposed an action.
+        asked = (
+            "int a, any = 0;\n    for (a = 0; a < ARMS; a++)\n        any = any || proposed[a];\n"
+            "    if (!any)\n        return;\n    notice_at(s, w, observation, s->episode_steps);"
+        )
     functions = [
+        notice,
         "/* Look ahead from an observation, once per control step and weight. */\n"
         "static void foresee_at(struct blend_state *s, struct work *w, const double *observation)\n{\n"
-        f"    if (!w->foresaw)\n        foresee({encoded}(w, observation), s->weight, s->position, &w->foresight);\n"
+        f"{inputs}    if (!w->foresaw)\n        foresee(inputs, s->weight, s->position, &w->foresight);\n"
         "    w->foresaw = 1;\n}\n",
         "/* The context of every arm. */\n"
         f"{COMPUTE_PSI}\n"
-        "{\n    (void)proposed;\n    foresee_at(s, w, observation);\n"
+        f"{{\n    {asked}\n    foresee_at(s, w, observation);\n"
         "    lookahead_psi(&w->foresight, s->weight, s->psi);\n}\n",
     ]
     if dial.cost_budget is not None:

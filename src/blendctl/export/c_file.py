@@ -25,20 +25,27 @@ from blendctl.bandit.rules import (
     Thompson,
 )
 from blendctl.certificates.betting import FRACTIONS, SHARES
+from blendctl.controllers.path_encoding import PathEncoding
 from blendctl.errors import InputError
 from blendctl.export.c_builder import CBuilder
 from blendctl.export.c_controllers import write_controllers
 from blendctl.export.c_features import write_features
 from blendctl.export.c_header import header_text
 from blendctl.export.c_online import online_start
+from blendctl.export.c_paths import path_stack_bytes, path_state_bytes
 from blendctl.export.c_text import array, braced_words, comment, define, number, weights_prologue
 from blendctl.export.spec import BlendSpec
+from blendctl.features.lookahead import BoundLookAhead
 from blendctl.features.online import WARM_UP
 
 FLAGS = (
     "BLEND_WIDE_LAYERS", "BLEND_NARROW_LAYERS", "BLEND_PAIRS", "BLEND_TANH_LAYERS", "BLEND_RELU_LAYERS",
     "HAS_ENCODING", "HAS_CLASSICAL", "HAS_BEARING", "HAS_PURSUIT", "HAS_FIELD", "HAS_PID", "HAS_ONLINE",
-    "ONLINE_NORMALIZES", "BOOTSTRAPS", "HAS_BUDGET", "TEACHES", "BLEND_NORMALS",
+    "ONLINE_NORMALIZES", "BOOTSTRAPS", "HAS_PATHS", "HAS_BUDGET", "TEACHES", "BLEND_NORMALS",
+)  # fmt: skip
+PARTS = (
+    ("HAS_PATHS", "scene_map.c"), ("HAS_PATHS", "paths.c"), ("BOOTSTRAPS", "lookahead.c"), ("HAS_ONLINE", "online.c"),
+    ("HAS_CLASSICAL", "classical.c"),
 )  # fmt: skip
 RULE_FLAGS: dict[type[Any], str] = {
     MaximalLoss: "RULE_MAXIMAL_LOSS",
@@ -80,12 +87,18 @@ class CBlend:
     def multiply_adds(self) -> int:
         """Multiply-adds of the networks in one decision: all controllers and the context, at most."""
         counts = self.builder.multiply_adds
-        twice = 2 if self.builder.flags.get("HAS_BUDGET") and not self.spec.frozen else 1
+        # Where a stage ends, what is foreseen changes with the weight and, unless the stage was a whole one, with time.
+        changes = self.builder.flags.get("HAS_BUDGET") or self.builder.flags.get("HAS_PATHS")
+        twice = 2 if changes and not self.spec.frozen else 1
         lookahead = {name for name in counts if self._is_lookahead(name)}
         return sum(count * (twice if name in lookahead else 1) for name, count in counts.items())
 
     def _is_lookahead(self, name: str) -> bool:
-        return name in self._features.constants
+        return f"{name}(" in self._features.constants
+
+    @property
+    def _paths(self) -> PathEncoding | None:
+        return self.spec.bound.network.paths if isinstance(self.spec.bound, BoundLookAhead) else None
 
     @property
     def state_bytes(self) -> int:
@@ -110,6 +123,8 @@ class CBlend:
             rest += size * basis * (m + basis)
         if self.builder.flags.get("ONLINE_NORMALIZES"):
             rest += 16 + 8 * (m + 4 * spec.observation_size + WARM_UP * (spec.observation_size + actions + m))
+        if self._paths is not None:
+            rest += path_state_bytes(self._paths)
         return -(-(learner + decision + stage + rest + 128) // 64) * 64
 
     @property
@@ -135,6 +150,7 @@ class CBlend:
         basis = (1 + spec.observation_size) * (1 + spec.action_size) if self.builder.flags.get("HAS_ONLINE") else 0
         hidden = 4 * 2 * self.builder.widest
         arms, d, m = len(spec.names), spec.options.n_features, spec.options.n_objectives
+        hidden += 0 if self._paths is None else path_stack_bytes(self._paths)
         return -(-(self.builder.scratch_bytes() + hidden + 16 * basis + 16 * arms * (d + m) + 1024) // 256) * 256
 
     def source(self, digest: str) -> str:
@@ -153,7 +169,7 @@ class CBlend:
         runtime.append(self._features.constants)
         if spec.guard is not None:
             runtime += [self._guard_tables(spec.guard), _runtime("guard.c")]
-        for flag, file in (("BOOTSTRAPS", "lookahead.c"), ("HAS_ONLINE", "online.c"), ("HAS_CLASSICAL", "classical.c")):
+        for flag, file in PARTS:
             if flags.get(flag):
                 runtime.append(_runtime(file))
         runtime += [

@@ -247,6 +247,11 @@ def _problems(spec: BlendSpec) -> list[str]:
     if isinstance(spec.bound, BoundLookAhead):
         if spec.bound.flattening is not None and not spec.bound.flattening.plain:
             problems.append("observations are not vectors")
+        if spec.bound.network.paths is not None:
+            problems.append(
+                "its look-ahead networks keep a map of the episode, and a graph keeps nothing from one observation to "
+                'the next; blend with features="predictions"'
+            )
     else:
         problems += _feature_problems(spec.feature)
     rule = spec.options.made_rule

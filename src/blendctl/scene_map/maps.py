@@ -19,9 +19,9 @@ from blendctl.scene_map.search import APART, LOOSE, excess, explaining, find_obj
 
 LAG = 0.0855  # s, by which a gremlin trails its circle
 VIEWS = 24  # observations that are kept for the search of objects
-_SETTLED = 0.6  # s, until a gremlin has reached its circle
-_LOST = 0.05  # brightness that an object lacks at least where the robot has lost its way
-_VELOCITY, _MAGNETOMETER = 3, 9  # indices in an observation
+SETTLED = 0.6  # s, until a gremlin has reached its circle
+LOST = 0.05  # brightness that an object lacks at least where the robot has lost its way
+VELOCITY, MAGNETOMETER = 3, 9  # indices in an observation
 
 IntArray = NDArray[np.int64]
 
@@ -99,10 +99,10 @@ def _observe(kinds: Kinds, maps: Maps, row: int, observation: FloatArray, step: 
         maps.steps[row] = step
         maps.begun[row] = True
     maps.last[row] = observation
-    heading = math.atan2(-observation[_MAGNETOMETER], -observation[_MAGNETOMETER + 1])
+    heading = math.atan2(-observation[MAGNETOMETER], -observation[MAGNETOMETER + 1])
     cos, sin = math.cos(heading), math.sin(heading)
-    vx = cos * observation[_VELOCITY] - sin * observation[_VELOCITY + 1]
-    vy = sin * observation[_VELOCITY] + cos * observation[_VELOCITY + 1]
+    vx = cos * observation[VELOCITY] - sin * observation[VELOCITY + 1]
+    vy = sin * observation[VELOCITY] + cos * observation[VELOCITY + 1]
     time = (step - maps.steps[row]) * kinds.period
     at = np.empty(2)
     at[0] = maps.robot[row, 0] + 0.5 * (vx + maps.velocity[row, 0]) * time
@@ -154,7 +154,7 @@ def _locate(kinds: Kinds, maps: Maps, row: int, observation: FloatArray, robot: 
         return True
     lost = 0
     for k in range(total):
-        lost += excess(rings[k], places[k, 0] - robot[0], places[k, 1] - robot[1], heading) > _LOST
+        lost += excess(rings[k], places[k, 0] - robot[0], places[k, 1] - robot[1], heading) > LOST
     if 2 * lost > total:
         _forget(maps, row)
         return True
@@ -165,7 +165,7 @@ def _locate(kinds: Kinds, maps: Maps, row: int, observation: FloatArray, robot: 
 def _add_view(kinds: Kinds, maps: Maps, row: int, kind: int, pose: FloatArray, ring: FloatArray, now: float) -> None:
     """Compare a view with the map of a kind, correct the map, and look for more objects."""
     lit = ring.max() > 0.0
-    if (kinds.dark[kind] and not lit) or (kinds.circling[kind] and now < _SETTLED):
+    if (kinds.dark[kind] and not lit) or (kinds.circling[kind] and now < SETTLED):
         return
     first, count, limit = kinds.first[kind], kinds.counts[kind], kinds.limit[kind]
     places, seen = maps.places[row, first : first + count], maps.seen[row, first : first + count]

@@ -20,9 +20,9 @@ EXACT = 1e-5  # brightness that makes no difference to a robot that stays uprigh
 LOOSE = 5.0  # times the limit of a difference contradict an object
 APART = 0.02  # m, least way of the robot between two views
 _BIN = 2.0 * math.pi / LIDAR_BINS
-_TRUSTED = 6  # one in so many views may be wrong, unless the robot stays upright
-_EDGE = 0.02  # share of a bin at its edges
-_DRIFT = 0.1  # m, largest error of the robot's way between two views
+TRUSTED = 6  # one in so many views may be wrong, unless the robot stays upright
+EDGE = 0.02  # share of a bin at its edges
+DRIFT = 0.1  # m, largest error of the robot's way between two views
 
 
 @compiled
@@ -51,7 +51,7 @@ def support_of(x: float, y: float, poses: FloatArray, rings: FloatArray, limit: 
         dx, dy, heading = x - poses[i, 0], y - poses[i, 1], poses[i, 2]
         if excess(rings[i], dx, dy, heading) > LOOSE * limit:
             missing += 1
-            if limit == EXACT or _TRUSTED * missing > len(poses):
+            if limit == EXACT or TRUSTED * missing > len(poses):
                 return -1
             continue
         at, bright, _ = light(dx, dy, heading)
@@ -92,7 +92,7 @@ def find_object(
         far = LIDAR_RANGE * (1.0 - bright)
         low = 1.0 - rings[-1, (at - 1) % LIDAR_BINS] / bright
         high = rings[-1, (at + 1) % LIDAR_BINS] / bright
-        if abs(high - low) * bright < limit and _EDGE < low < 1.0 - _EDGE:  # a leak lies at an edge
+        if abs(high - low) * bright < limit and EDGE < low < 1.0 - EDGE:  # a leak lies at an edge
             angle = here[2] + (at + 0.5 * (low + high)) * _BIN
             x, y = here[0] + far * math.cos(angle), here[1] + far * math.sin(angle)
             count = support_of(x, y, poses, rings, limit)
@@ -195,7 +195,7 @@ def locate(
                 errors, directions = _residuals(places, rings, at, heading)
                 x, y = _solve(errors, directions, used)
                 at[0], at[1] = at[0] + x, at[1] + y
-        if not math.hypot(at[0] - robot[0], at[1] - robot[1]) <= _DRIFT:
+        if not math.hypot(at[0] - robot[0], at[1] - robot[1]) <= DRIFT:
             continue
         errors, _ = _residuals(places, rings, at, heading)
         right = np.abs(errors) < limit * LIDAR_RANGE

@@ -79,6 +79,11 @@ static void cut(struct blend_state *s, struct work *w, const double *observation
     if (!stage->begun || stage->retired)
         return;
     stage->spoiled = stage->spoiled || !stage->closed;
+#if HAS_PATHS
+    /* Python notices an observation here as one after a whole stage of the networks, whether it learns or not. */
+    if (observation && stage->closed && stage->seen == stage->steps && stage->fed)
+        notice_at(s, w, observation, s->episode_steps - stage->steps + LOOKAHEAD_HOLD);
+#endif
 #if BOOTSTRAPS && BLEND_LEARNS
     if (observation && stage->closed && stage->seen == stage->steps) {
         foresee_at(s, w, observation);
@@ -191,6 +196,9 @@ static void begin_stage(struct blend_state *s, int arm, const double *observatio
     stage->observed_at = 0;
     stage->closed = !s->holding;
     stage->bootstrapped = stage->learned = stage->spoiled = stage->retired = 0;
+#if HAS_PATHS
+    stage->fed = 0;
+#endif
     stage->has_context = arm >= 0 && s->usable[arm];
     for (j = 0; j < FEATURES; j++)
         stage->psi[j] = stage->has_context ? s->psi[arm][j] : D(0);

@@ -17,6 +17,9 @@ int blend_observe(blend_state *s, const double feedback[BLEND_AT_LEAST(BLEND_OBJ
     }
     for (k = 0; k < OBJECTIVES; k++)
         stage->feedback[k] += D(feedback[k]) * STEP_DISCOUNT(stage->steps - 1);
+#if HAS_PATHS
+    stage->fed = 1;
+#endif
 #if HAS_BUDGET
     if (!stage->retired)
         s->spent -= feedback[COST_OBJECTIVE];

@@ -10,6 +10,9 @@ struct stage {
     int steps, seen; /* control steps, and how many of them have feedback */
     int64_t first_step, observed_at;
     double psi[FEATURES], feedback[OBJECTIVES];
+#if HAS_PATHS
+    int fed; /* some of its feedback was finite */
+#endif
 #if TEACHES
     double observation[BLEND_OBSERVATION_SIZE], action[BLEND_ACTION_SIZE];
 #endif
@@ -28,6 +31,9 @@ struct blend_state {
     double psi[ARMS][FEATURES];
 #if BOOTSTRAPS
     double weight, position; /* of the dial */
+#endif
+#if HAS_PATHS
+    struct scene scene;
 #endif
 #if HAS_BUDGET
     double aim, spent;
