@@ -56,9 +56,9 @@ def train_lookahead(
 ) -> None:
     """Train look-ahead networks: the return and cost that follow in WORLD if each of the controllers drives next.
 
-    First the paths of the controllers are learned. Then all controllers drive a branch from every visited state, and the
-    networks learn what follows for any cost weight. Finally the switch is measured on validation seeds at several cost
-    weights. Writes to the run directory: lookahead.safetensors with its card as .json and .md, paths.safetensors,
+    First the paths of the controllers are learned. Then all controllers drive a branch from every visited state, and
+    the networks learn what follows for any cost weight. Finally the switch is measured on validation seeds at several
+    cost weights. Writes to the run directory: lookahead.safetensors with its card as .json and .md, paths.safetensors,
     checkpoint.safetensors and decisions-*.safetensors.
     """
     from blendctl.training import make_worlds
