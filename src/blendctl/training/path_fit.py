@@ -26,6 +26,7 @@ from blendctl.training.policy import relu_layers, to_dense
 TURN = 2  # length of a turn, in lengths of a path
 LAYOUTS = 50_000  # layout seeds between the training of the networks and that of the paths
 HELD_OUT_SHARE = 0.1  # share of the turns, the latest, that measure the spread
+HIDDEN = (256, 256)  # sizes of the hidden layers
 PASSES = 30  # over all labels
 MINIBATCH = 512
 RATE = 2e-3  # highest learning rate
@@ -137,7 +138,7 @@ def _fit(
     """Fit a network to labels: only the path of the controller that drove is known."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        model = relu_layers((labels.inputs.shape[1], *config.hidden, arms * config.points * 2))
+        model = relu_layers((labels.inputs.shape[1], *HIDDEN, arms * config.points * 2))
     generator = torch.Generator().manual_seed(config.seed)
     batches = max(1, math.ceil(len(labels.arms) / MINIBATCH))
     optimiser = torch.optim.AdamW(model.parameters(), RATE, weight_decay=DECAY)
