@@ -12,7 +12,7 @@ from blendctl.controllers.controller_file import write_controller
 from blendctl.controllers.zoo import find_lookahead
 from blendctl.envs import SingleWorld
 from blendctl.errors import InputError
-from blendctl.features import LookAhead, Scaled, UnitLength
+from blendctl.features import LookAhead, Scaled, SimulatedLookAhead, UnitLength
 from blendctl.features.lookahead import values_rule
 from blendctl.pareto import maximal_loss
 from blendctl.switches import open_worlds
@@ -238,3 +238,11 @@ def test_the_rule_of_three_arms_is_the_best_sum():
     mu = np.array([[0.0, 0.0], [1.0, -0.4], [0.7, -0.3]])  # return and weighted cost of three arms
     assert mu.sum(axis=1).argmax() == 1
     assert maximal_loss(mu).argmin() == 2, "the compromise"
+
+
+def test_networks_of_the_zoo_can_be_chosen_by_name_and_simulation_prefers_those_without_a_map(pair):
+    plain = Blender(pair, features=LookAhead("PointGoal1/ppo+ppo-lagrangian.plain", prefer=0.5), seed=0)
+    assert plain.feature.network.paths is None
+    assert Blender(pair, seed=0).feature.network.paths is not None
+    assert find_lookahead(pair, memory=False).paths is None
+    assert SimulatedLookAhead(prefer=0.5).bind(pair, objectives=2).network.paths is None

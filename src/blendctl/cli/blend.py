@@ -56,9 +56,9 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html", "c
     "[lookahead if there are look-ahead networks for the controllers, else predictions if all have context networks]",
 )  # fmt: skip
 @click.option(
-    "--lookahead", is_flag=False, flag_value="learned", metavar="[learned|simulated|twin|FILE]",
-    help="Look ahead by trained networks (of the zoo, or a file of train-lookahead), by simulation of the world, or of "
-    "its twin, which is rebuilt from the observation.",
+    "--lookahead", is_flag=False, flag_value="learned", metavar="[learned|simulated|twin|FILE|NAME]",
+    help="Look ahead by trained networks (those of the zoo for the controllers, or a file or zoo name of others), by "
+    "simulation of the world, or of its twin, which is rebuilt from the observation.",
 )  # fmt: skip
 @click.option("--cost-budget", type=click.FloatRange(0), help="Cost that an episode may have; sets the dial.")
 @click.option("--prefer", type=click.FloatRange(0, 1), help="Dial of look-ahead: 0 safest, 1 most performant.  [0.5]")
@@ -334,7 +334,7 @@ def _lookahead_settings(options: dict[str, Any], *, environment: EnvironmentSpec
         if options["hold"] is not None:
             episode["hold"] = options["hold"]
         return {"features": SimulatedLookAhead(simulator, **dial, **episode, seed=seed)}
-    network = None if lookahead in (None, "learned") else Path(lookahead)
+    network = None if lookahead in (None, "learned") else lookahead
     return {"features": LookAhead(network, **dial, **episode)}
 
 

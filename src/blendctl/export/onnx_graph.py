@@ -250,7 +250,8 @@ def _problems(spec: BlendSpec) -> list[str]:
         if spec.bound.network.paths is not None:
             problems.append(
                 "its look-ahead networks keep a map of the episode, and a graph keeps nothing from one observation to "
-                'the next; blend with features="predictions"'
+                "the next; export it as C, or blend with look-ahead networks without paths, such as "
+                '--lookahead PointGoal1/ppo+ppo-lagrangian.plain, or with features="predictions"'
             )
     else:
         problems += _feature_problems(spec.feature)

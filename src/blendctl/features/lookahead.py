@@ -15,7 +15,7 @@ from blendctl.arrays import FloatArray
 from blendctl.controllers.base import Controller
 from blendctl.controllers.lookahead_file import read_lookahead
 from blendctl.controllers.lookahead_network import EpisodeMemory, Foresight, LookAheadNetwork, controller_label
-from blendctl.controllers.zoo import find_lookahead
+from blendctl.controllers.zoo import find_lookahead, lookahead_file
 from blendctl.errors import InputError
 from blendctl.features.base import BoundFeature, LookAheadInfo, StageForesight
 from blendctl.features.dial import PREFER, Dial, DialPoint
@@ -45,7 +45,7 @@ class LookAhead:
     with trust in the networks (`prior`). Its feedback is the discounted sum of a stage plus the estimated value of the
     state in which the stage ended.
 
-    network: look-ahead networks or their file; None uses those that ship for these controllers.
+    network: look-ahead networks, their file, or their name in the zoo; None uses those that ship for these controllers.
     prefer, cost_budget, episode_steps: the dial, see `blendctl.features.dial.Dial`.
     flattening: how observations that are not vectors become what the networks take.
     """
@@ -83,7 +83,7 @@ class LookAhead:
         if isinstance(self.network, LookAheadNetwork):
             return self.network
         if self.network is not None:
-            return read_lookahead(self.network)
+            return read_lookahead(lookahead_file(self.network))
         network = find_lookahead(controllers)
         if network is None:
             for order in itertools.permutations(controllers) if len(controllers) <= 5 else ():

@@ -138,7 +138,7 @@ class SimulatedLookAhead:
         if self.network is False:
             return None
         if self.network is None or self.network is True:
-            return find_lookahead(controllers)
+            return find_lookahead(controllers, memory=False)  # the end of a future has no past
         network = self.network if isinstance(self.network, LookAheadNetwork) else read_lookahead(self.network)
         network.check_controllers(controllers)
         return network

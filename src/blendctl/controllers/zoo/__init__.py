@@ -46,29 +46,39 @@ def lookahead_names() -> list[str]:
     )
 
 
+def lookahead_file(name: str | Path) -> Path:
+    """Return the file of look-ahead networks by their name in the zoo, or a path as it is."""
+    return ZOO / f"{name}{LOOKAHEAD_SUFFIX}" if str(name) in lookahead_names() else Path(name)
+
+
 def zoo_card(name: str | Path) -> tuple[dict[str, Any], str]:
     """Return the card of a controller or of look-ahead networks of the zoo, as data and as Markdown."""
     if name in lookahead_names():
-        card = read_lookahead(ZOO / f"{name}{LOOKAHEAD_SUFFIX}").card
+        card = read_lookahead(lookahead_file(name)).card
         return card, lookahead_markdown(card)
     card = load(name).card
     return card, card_markdown(card)
 
 
-def find_lookahead(controllers: Sequence[Controller]) -> LookAheadNetwork | None:
+def find_lookahead(controllers: Sequence[Controller], *, memory: bool = True) -> LookAheadNetwork | None:
     """Return the look-ahead networks for these controllers in this order, or None; digests decide.
 
     The networks may be in the directory of a controller's file (`lookahead.safetensors` or
-    `NAME.lookahead.safetensors`) or in the zoo.
+    `NAME.lookahead.safetensors`) or in the zoo. memory=False prefers networks that need no map of the episode, if there
+    are several.
     """
     digests = tuple(controller_digest(controller) for controller in controllers)
     homes = dict.fromkeys(path.parent for c in controllers if isinstance(path := getattr(c, "path", None), Path))
     beside = (path for home in homes for path in sorted(home.glob("*lookahead.safetensors")))
     shipped = (ZOO / f"{name}{LOOKAHEAD_SUFFIX}" for name in lookahead_names())
+    found = None
     for path in dict.fromkeys((*beside, *shipped)):
         if _digests(path, path.stat().st_mtime_ns) == digests:
-            return read_lookahead(path)
-    return None
+            network = read_lookahead(path)
+            if memory or network.paths is None:
+                return network
+            found = found or network
+    return found
 
 
 @functools.cache
