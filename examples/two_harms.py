@@ -1,4 +1,4 @@
-"""Two kinds of harm, and a specialist for each: three controllers that are better together than any two of them.
+"""A world with two kinds of harm, and a specialist for each: an exercise for blends of three controllers.
 
 The robot drives to goals among hazards, which cost while it is inside, and vases, which cost while they are touched or
 moved. `pursuit` is fast and avoids nothing. `hazard_expert` avoids hazards only, `vase_expert` vases only.
@@ -8,7 +8,8 @@ moved. `pursuit` is fast and avoids nothing. `hazard_expert` avoids hazards only
     blendctl train-lookahead $world --controllers $controllers --steps 3e6 --out runs/two_harms
     blendctl compare $world --controllers $controllers --lookahead runs/two_harms --methods lookahead --episodes 200
 
-`docs/lookahead.md` has the figures.
+Alone, over 48 episodes from seed 500,000: `pursuit` 13.5 / 111 (return / cost), `hazard_expert` 9.2 / 54, all of it from
+vases, `vase_expert` 11.4 / 39, almost all of it from hazards.
 """
 
 from blendctl.controllers import PotentialField, PurePursuit
