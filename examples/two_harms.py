@@ -8,7 +8,7 @@ moved. `pursuit` is fast and avoids nothing. `hazard_expert` avoids hazards only
     blendctl train-lookahead $world --controllers $controllers --steps 3e6 --out runs/two_harms
     blendctl compare $world --controllers $controllers --lookahead runs/two_harms --methods lookahead --episodes 200
 
-Alone, over 48 episodes from seed 500,000: `pursuit` 13.5 / 111 (return / cost), `hazard_expert` 9.2 / 54, all of it from
+Alone, over 48 episodes from seed 500,000: `pursuit` 13.5 / 111 (return / cost), `hazard_expert` 9.2 / 54, all from
 vases, `vase_expert` 11.4 / 39, almost all of it from hazards.
 """
 
