@@ -25,7 +25,7 @@ class LookAheadConfig:
     weight_high: float = option(1.0, "highest cost weight")
     # Paths, in worlds with lidars.
     points: int = option(8, "points of the predicted path of a controller, one per option (0: no paths)")
-    path_steps: int = option(1_000_000, "environment steps from which the paths are learned")
+    path_share: float = option(0.25, "environment steps from which the paths are learned, as a share of `steps`")
     # Collection.
     worlds: int = option(128, "worlds that run in lock-step")
     explore: float = option(0.1, "probability of a random controller at a decision")
@@ -51,9 +51,9 @@ class LookAheadConfig:
     def __post_init__(self) -> None:
         for name in ("steps", "hold", "worlds", "members", "minibatch", "threads"):
             require(self, name, getattr(self, name) >= 1, "at least 1")
-        for name in ("seed", "commit", "teacher", "points", "path_steps", "dial_episodes", "budget"):
+        for name in ("seed", "commit", "teacher", "points", "dial_episodes", "budget"):
             require(self, name, getattr(self, name) >= 0, "0 or more")
-        for name in ("lr", "reuse", "final_reuse", "difference_loss", "max_grad", "checkpoint_every"):
+        for name in ("lr", "path_share", "reuse", "final_reuse", "difference_loss", "max_grad", "checkpoint_every"):
             require(self, name, getattr(self, name) > 0, "above 0")
         for name in ("explore", "random_share"):
             require(self, name, 0 <= getattr(self, name) <= 1, "0 to 1")

@@ -69,7 +69,7 @@ def fit_paths(
     rng = np.random.default_rng([config.seed, 4])
     collector.start(first_layout(config.seed) + LAYOUTS, rng)
     arms, worlds = len(controllers), environment.num_envs
-    turns = max(2, round(config.path_steps / (worlds * config.hold * TURN * config.points)))
+    turns = max(2, round(config.path_share * config.steps / (worlds * config.hold * TURN * config.points)))
     parts = []
     for turn in range(turns):
         parts.append(_drive_turn(collector, rng.integers(arms, size=worlds), points=config.points))
