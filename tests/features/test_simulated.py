@@ -79,7 +79,7 @@ def test_the_best_continuation_is_the_best_of_all_drives_after_the_first_option(
 
 
 def test_a_future_ends_with_the_networks_value_of_where_it_got_to(pair, world):
-    network = find_lookahead(pair)
+    network = find_lookahead(pair, memory=False)
     settings = {"horizon": 10, "following": "same"} | SURE
     feature = bound(world, pair, **settings)
     bare = estimate(bound(world, pair, network=False, **settings), world)
@@ -95,7 +95,7 @@ def test_a_future_ends_with_the_networks_value_of_where_it_got_to(pair, world):
 
 def test_the_learned_look_ahead_may_drive_after_the_first_option(pair, world):
     found = estimate(bound(world, pair, horizon=10, following="learned", **SURE), world)
-    network, before = find_lookahead(pair), world.snapshot()
+    network, before = find_lookahead(pair, memory=False), world.snapshot()
     weight = 0.02**0.5  # of prefer=0.5
     for first in (0, 1):
         world.restore(before)
@@ -127,7 +127,7 @@ class Wrapped:
 
 @pytest.mark.parametrize("following", ["same", "best", "learned"])
 def test_compiled_futures_equal_those_step_by_step(pair, world, following):
-    settings = {"horizon": 13, "samples": 3, "following": following, "network": find_lookahead(pair)}
+    settings = {"horizon": 13, "samples": 3, "following": following, "network": find_lookahead(pair, memory=False)}
     fast = bound(world, pair, threads=2, **settings)
     slow = bound(world, pair, threads=1, **settings)
     slow._drivers.controllers = [Wrapped(one) for one in pair]

@@ -77,10 +77,9 @@ def fit_paths(
         if should_stop():
             raise KeyboardInterrupt
     held_out = max(1, int(HELD_OUT_SHARE * turns))
-    train, test = (
-        PathLabels._make(map(np.concatenate, zip(*some, strict=True)))
-        for some in (parts[:-held_out], parts[-held_out:])
-    )
+    train, test = _join(parts[:-held_out]), _join(parts[-held_out:])
+    if not len(train.arms) or not len(test.arms):
+        return None
     unit = np.sqrt(np.mean(train.places.astype(np.float64) ** 2, axis=(0, 2))).clip(1e-3).astype(np.float32)
     model = _fit(train, unit, arms=arms, config=config, on_progress=lambda share: on_progress(0.5 + 0.5 * share))
     with torch.no_grad():
