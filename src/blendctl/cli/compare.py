@@ -54,8 +54,8 @@ def _list_methods(ctx: click.Context, param: click.Parameter, value: bool) -> No
     metavar="PERFORMANT ... SAFE",
 )
 @click.option(
-    "--lookahead", metavar="FILE|DIR", default=None,
-    help="Look-ahead networks: a file, or a run directory of train-lookahead.  [those that ship]",
+    "--lookahead", metavar="FILE|DIR|NAME", default=None,
+    help="Look-ahead networks: a file, a run directory of train-lookahead, or a name in the zoo.  [those that ship]",
 )  # fmt: skip
 @shared.number_option("--episodes", "Episodes per method.", default=30)
 @shared.seed_option(1_000_000, per_episode=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from blendctl.controllers.lookahead_file import LOOKAHEAD_FILE
+from blendctl.controllers.zoo import lookahead_file
 from blendctl.envs import find_task
 from blendctl.envs.batch import LARGEST_SEED
 from blendctl.envs.catalog import world_name
@@ -92,7 +92,7 @@ class Comparison:
     block: int = 15  # episodes per unit
     judge_every: int = 10  # control steps between two evaluated choices; 0: none
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    lookahead: str | None = None  # file or run directory of look-ahead networks; None: those that ship
+    lookahead: str | None = None  # file, run directory or zoo name of look-ahead networks; None: those that ship
     environment: EnvironmentSpec | None = None
     blend: str | None = None
 
@@ -116,8 +116,9 @@ class Comparison:
                 "a comparison needs two controllers or more, performant first and safe last, "
                 f"actually: {len(self.controllers)}"
             )
-        if self.lookahead is not None and Path(self.lookahead).is_dir():
-            object.__setattr__(self, "lookahead", str(Path(self.lookahead) / LOOKAHEAD_FILE))
+        if self.lookahead is not None:
+            path = lookahead_file(self.lookahead)
+            object.__setattr__(self, "lookahead", str(path / LOOKAHEAD_FILE if path.is_dir() else path))
         for name in self.values:
             if find_method(name).name not in self.methods:
                 raise InputError(f"parameters are set for {name}, which is not among the methods compared")

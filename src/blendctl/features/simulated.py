@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from blendctl.controllers.base import Controller, Stateful
 from blendctl.controllers.lookahead_file import read_lookahead
 from blendctl.controllers.lookahead_network import LookAheadNetwork, controller_label
-from blendctl.controllers.zoo import find_lookahead
+from blendctl.controllers.zoo import find_lookahead, lookahead_file
 from blendctl.envs.copies import CostFunction
 from blendctl.errors import InputError, StateError
 from blendctl.features.base import BoundFeature, LookAheadInfo, StageForesight
@@ -139,7 +139,9 @@ class SimulatedLookAhead:
             return None
         if self.network is None or self.network is True:
             return find_lookahead(controllers, memory=False)  # the end of a future has no past
-        network = self.network if isinstance(self.network, LookAheadNetwork) else read_lookahead(self.network)
+        network = (
+            self.network if isinstance(self.network, LookAheadNetwork) else read_lookahead(lookahead_file(self.network))
+        )
         network.check_controllers(controllers)
         return network
 
