@@ -92,7 +92,7 @@ def test_ctrl_c_is_one_line_and_130(command, tmp_path):
             while not any(path.read_text() for path in Path(f"/proc/{process.pid}/task").glob("*/children")):
                 time.sleep(0.05)  # until a check runs in its own process
         else:
-            wait_until_busy(process, 9.0 if command in ("reproduce", "compare", "certify") else 3.0)
+            wait_until_busy(process, 9.0 if command in ("reproduce", "compare", "certify", "fit") else 3.0)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to the whole group
         out, err = process.communicate(timeout=60)
     finally:

@@ -113,7 +113,7 @@ class RemoteController:
             self.close()  # the next call connects again
             raise WireError(f"lost the connection to {self.address}: {error}") from None
         if "error" in answer:
-            reason = answer["error"] if isinstance(answer["error"], str) else "no reason"
+            reason = answer["error"] if isinstance(answer["error"], str) else "it does not say why"
             raise WireError(f"{self.name} at {self.address} failed: {printable(reason[:500])}")
         return answer
 
