@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from blendctl.errors import InputError
 from blendctl.features import Dial, DialPoint
+from blendctl.features.dial import card_points
 
 POINTS = [
     DialPoint(0.02, 28.0, 50.0),
@@ -30,6 +31,28 @@ def test_a_preference_is_one_weight_for_every_state(prefer, weight):
 def test_a_fresh_episode_uses_the_weight_whose_measured_cost_is_the_budget():
     assert budget(30.0).weights([0.0], [0]) == pytest.approx([0.1])
     assert 0.1 < budget(25.0).weights([0.0], [0])[0] < 0.4
+
+
+def test_a_cost_that_was_measured_on_few_episodes_is_taken_to_be_higher():
+    certain = [DialPoint(0.02, 28.0, 30.0), DialPoint(1.0, 22.0, 10.0)]
+    uncertain = [DialPoint(0.02, 28.0, 30.0, 3.0), DialPoint(1.0, 22.0, 10.0, 1.0)]
+    first, second = (Dial(RANGE, points, cost_budget=20.0) for points in (certain, uncertain))
+    assert second.weights([0.0], [0])[0] > first.weights([0.0], [0])[0]
+    assert second.safest_cost == first.safest_cost  # the latch and its warning use the mean
+
+
+def test_the_error_of_a_measured_cost_comes_from_the_card():
+    point = {"weight": 0.1, "return_mean": 9.0, "cost_mean": 20.0, "over_budget": 0.3, "episodes": 100, "seed": 0}
+    assert card_points({"dial": [point]}) == [DialPoint(0.1, 9.0, 20.0)]
+    assert card_points({"dial": [point | {"cost_std": 30.0}]}) == [DialPoint(0.1, 9.0, 20.0, 3.0)]
+    assert card_points({}) == []
+
+
+def test_the_aim_settles_where_the_mean_cost_is_the_budget():
+    dial = budget(20.0)
+    dial.aim = 0.6
+    dial.end_episodes(np.array([10.0] * 3 + [50.0]))  # a rare burst counts in full
+    assert dial.aim == pytest.approx(0.6)
 
 
 def test_a_budget_above_the_most_performant_setting_needs_no_caution():

@@ -34,6 +34,7 @@ LARGEST_HOLD = 1_000_000
 LARGEST_DISCOUNT = 1.0 - 1e-9
 # Numbers of a point of the dial, with their lowest and highest values.
 DIAL_REALS = {"weight": (1e-12, 1e12), "return_mean": (-1e12, 1e12), "cost_mean": (-1e12, 1e12), "over_budget": (0, 1)}
+OPTIONAL_DIAL_REALS = {"cost_std": (0.0, 1e12)}  # older files do not have them
 DIAL_COUNTS = ("episodes", "seed")
 
 Array = NDArray[np.float32]
@@ -94,8 +95,8 @@ class LookAheadNetwork:
 
     All networks take the encoded observation and the position of log(weight) in its range, from -1 to 1.
     `card["dial"]` lists what the greedy switch reached on validation seeds, by weight: `weight`, `return_mean`,
-    `cost_mean`, `over_budget`, `episodes`, `seed`. `card["r2_level"]` and `card["r2_difference"]` are held-out R² of
-    return and cost.
+    `cost_mean`, `cost_std`, `over_budget`, `episodes`, `seed`. `card["r2_level"]` and `card["r2_difference"]` are
+    held-out R² of return and cost.
     """
 
     encoding: Encoding | Normalisation
@@ -144,7 +145,8 @@ class LookAheadNetwork:
         ):
             raise InputError("the paths of look-ahead networks do not fit their encoding or their controllers")
         for point in self.card.get("dial", ()):
-            for key, (lowest, highest) in DIAL_REALS.items():
+            given = {key: limits for key, limits in OPTIONAL_DIAL_REALS.items() if key in point}
+            for key, (lowest, highest) in (DIAL_REALS | given).items():
                 check_real(point[key], f"{key} of the dial", low=lowest, high=highest)
             for key in DIAL_COUNTS:
                 check_whole(point[key], f"{key} of the dial", low=0, high=2**62)

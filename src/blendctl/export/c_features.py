@@ -15,7 +15,7 @@ from blendctl.export.c_text import array, define, number
 from blendctl.export.exportable import c_source
 from blendctl.export.spec import BlendSpec
 from blendctl.features.base import Custom, OneHot, Scaled, Stack, UnitLength
-from blendctl.features.dial import LOWEST_AIM, RATE, RESERVE
+from blendctl.features.dial import LARGEST_EXCESS, LOWEST_AIM, RATE, RESERVE
 from blendctl.features.lookahead import HEADROOM, BoundLookAhead, LookAhead
 from blendctl.features.online import HEADROOM as ONLINE_HEADROOM
 from blendctl.features.online import LARGEST_INPUT, WARM_UP, OnlineLinear
@@ -237,6 +237,7 @@ def _lookahead(builder: CBuilder, spec: BlendSpec, bound: BoundLookAhead) -> Fea
             HALF_LOG_RANGE=float(0.5 * np.log(high / low)),
             AIM_RATE=RATE,
             LOWEST_AIM=LOWEST_AIM,
+            LARGEST_EXCESS=LARGEST_EXCESS,
             DIAL_POINTS=len(costs),
         )
         constants += array("dial_costs", costs, kind="double") + array("dial_log_weights", log_weights, kind="double")

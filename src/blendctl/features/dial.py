@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +16,8 @@ from blendctl.errors import InputError
 PREFER = 0.5  # setting of the dial unless the user chooses another
 RATE = 0.1  # step size: share of an episode's relative excess by which the aim falls
 LOWEST_AIM = 0.25
+LARGEST_EXCESS = 3.0  # relative excess of one episode that counts; a smaller limit would ignore what rare bursts cost
+CAUTION = 1.645  # standard errors added to a measured cost: 95% of such bounds are above the true mean
 # Share of the budget that the latch reserves: costs come in bursts, and the safest setting cannot stop one at once.
 RESERVE = 0.3
 
@@ -26,6 +29,20 @@ class DialPoint:
     weight: float
     return_mean: float
     cost_mean: float
+    cost_error: float = 0.0  # standard error of the mean cost; 0 if it is not known
+
+
+def card_points(card: Mapping[str, Any]) -> list[DialPoint]:
+    """Return the settings that the card of look-ahead networks lists; older cards have no spread of the cost."""
+    return [
+        DialPoint(
+            point["weight"],
+            point["return_mean"],
+            point["cost_mean"],
+            point.get("cost_std", 0.0) / math.sqrt(max(point["episodes"], 1)),
+        )
+        for point in card.get("dial", [])
+    ]
 
 
 class Dial:
@@ -34,9 +51,10 @@ class Dial:
     prefer: 0 is the safest setting (`weight_range[1]`), 1 the most performant (`weight_range[0]`); the weight lies
     between them on a logarithmic scale, the same at every decision.
     cost_budget: cost that an episode of `episode_steps` steps may have. An episode starts with the smallest weight that
-    costs no more than the budget, as measured, and becomes more careful when it spends faster than that. Once
-    the cost spent, the expected cost of the safest setting until the end and a reserve exceed the budget, the safest
-    setting drives (the latch). If episodes exceed the budget on average, the dial aims lower.
+    costs no more than the budget, by the upper confidence bound of what was measured, and becomes more careful when it
+    spends faster than that. Once the cost spent, the expected cost of the safest setting until the end and a reserve
+    exceed the budget, the safest setting drives (the latch). If episodes exceed the budget on average, the dial aims
+    lower.
 
     >>> points = [DialPoint(0.1, 28.0, 50.0), DialPoint(1.0, 20.0, 10.0)]
     >>> Dial((0.1, 1.0), points, prefer=0.5).weights(np.zeros(1), np.zeros(1)).round(3)
@@ -73,11 +91,13 @@ class Dial:
         self._log_weights = np.log([point.weight for point in ordered])
         # A larger weight never costs more; a sample of episodes that shows otherwise is noise.
         self._costs = np.minimum.accumulate(np.array([point.cost_mean for point in ordered]))
+        upper = np.array([point.cost_mean + CAUTION * point.cost_error for point in ordered])
+        self._upper_costs = np.minimum.accumulate(upper)
 
     @property
     def curve(self) -> tuple[FloatArray, FloatArray]:
-        """Mean costs per episode, ascending, and the logarithms of the weights that have them."""
-        return self._costs[::-1], self._log_weights[::-1]
+        """Upper bounds of mean costs per episode, ascending, and the logarithms of the weights that have them."""
+        return self._upper_costs[::-1], self._log_weights[::-1]
 
     @property
     def safest_cost(self) -> float:
@@ -113,7 +133,7 @@ class Dial:
         """Aim lower after episodes that exceeded the budget, higher after those below it; costs (episodes,)."""
         if self.cost_budget:
             for cost in costs.tolist():
-                excess = min(cost / self.cost_budget - 1.0, 1.0)
+                excess = min(cost / self.cost_budget - 1.0, LARGEST_EXCESS)
                 self.aim = min(max(self.aim * math.exp(-RATE * excess), LOWEST_AIM), 1.0)
 
 

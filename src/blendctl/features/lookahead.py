@@ -18,7 +18,7 @@ from blendctl.controllers.lookahead_network import EpisodeMemory, Foresight, Loo
 from blendctl.controllers.zoo import find_lookahead, lookahead_file
 from blendctl.errors import InputError
 from blendctl.features.base import BoundFeature, LookAheadInfo, StageForesight
-from blendctl.features.dial import PREFER, Dial, DialPoint
+from blendctl.features.dial import PREFER, Dial, card_points
 from blendctl.features.flattening import Flattening
 
 
@@ -69,10 +69,7 @@ class LookAhead:
         network.check_controllers(controllers)
         dial = Dial(
             network.weight_range,
-            [
-                DialPoint(point["weight"], point["return_mean"], point["cost_mean"])
-                for point in network.card.get("dial", [])
-            ],
+            card_points(network.card),
             prefer=self.prefer,
             cost_budget=self.cost_budget,
             episode_steps=self.episode_steps,

@@ -18,7 +18,7 @@ from blendctl.controllers.zoo import find_lookahead, lookahead_file
 from blendctl.envs.copies import CostFunction
 from blendctl.errors import InputError, StateError
 from blendctl.features.base import BoundFeature, LookAheadInfo, StageForesight
-from blendctl.features.dial import Dial, DialPoint
+from blendctl.features.dial import Dial, DialPoint, card_points
 from blendctl.features.flattening import FlatEnv, Flattening, flat_controllers
 from blendctl.features.futures import (
     FOLLOWING,
@@ -122,7 +122,7 @@ class SimulatedLookAhead:
         network = self._find(controllers)
         points = self.dial
         if points is None and network is not None:
-            points = [DialPoint(p["weight"], p["return_mean"], p["cost_mean"]) for p in network.card.get("dial", [])]
+            points = card_points(network.card)
         dial = Dial(
             self.weight_range or (WEIGHT_RANGE if network is None else network.weight_range),
             points or (),

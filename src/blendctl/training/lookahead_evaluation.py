@@ -48,8 +48,8 @@ def measure_dial(
 ) -> dict[str, list[dict[str, Any]]]:
     """Return entries of the card: "dial" with the switch at each weight, "alone" with each controller.
 
-    Every row has the means of return and cost and the share of episodes whose cost is above the budget. All rows use
-    the same layouts and the same action noise.
+    Every row has the means of return and cost, the standard deviation of the cost over the episodes, and the share of
+    episodes whose cost is above the budget. All rows use the same layouts and the same action noise.
     """
     network.check_controllers(controllers)
     switches: list[tuple[dict[str, Any], Switch]] = [
@@ -77,6 +77,7 @@ def measure_dial(
             | {
                 "return_mean": float(returns.mean()),
                 "cost_mean": float(costs.mean()),
+                "cost_std": float(costs.std(ddof=min(1, episodes - 1))),
                 "over_budget": float((costs > budget).mean()),
                 "episodes": episodes,
                 "seed": VALIDATION_SEED,

@@ -41,7 +41,8 @@ void blend_end_episode(blend_state *s)
 #if HAS_BUDGET
     if (COST_BUDGET > 0) {
         const double excess = s->spent / D(COST_BUDGET) - D(1);
-        s->aim = limit(s->aim * exp(D(-AIM_RATE) * (excess < D(1) ? excess : D(1))), D(LOWEST_AIM), D(1));
+        s->aim = limit(s->aim * exp(D(-AIM_RATE) * (excess < D(LARGEST_EXCESS) ? excess : D(LARGEST_EXCESS))),
+                D(LOWEST_AIM), D(1));
     }
     s->spent = D(0);
 #endif
