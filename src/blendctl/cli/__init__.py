@@ -12,9 +12,9 @@ from click.shell_completion import CompletionItem
 from blendctl._version import __version__
 from blendctl.cli.output import echo
 from blendctl.errors import BlendctlError, did_you_mean
+from blendctl.interrupts import EXIT_INTERRUPTED, INTERRUPTED
 
 EXIT_ERROR = 1  # the reason is on stderr
-EXIT_INTERRUPTED = 130  # Ctrl-C, as in shells
 
 # Section -> command -> one line of help, in the order of `blendctl --help`. The command `train-context` is the object
 # `train_context` of the module `blendctl.cli.train_context`.
@@ -127,7 +127,7 @@ def main(args: list[str] | None = None) -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        echo("blendctl: interrupted", err=True)
+        echo(INTERRUPTED, err=True)
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

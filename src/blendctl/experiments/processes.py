@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
@@ -96,10 +97,10 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.pipe, worker_end = context.Pipe()
         process = context.Process(target=_work, args=(worker_end,), daemon=True, name="blendctl-worker")
-        with one_thread():
+        with starting_workers():
             process.start()
-        worker_end.close()
-        self._process = process
+            self._process = process  # before an interrupt, so that `stop` finds it
+            worker_end.close()
 
     def _exit_reason(self) -> str:
         process = self._process
@@ -125,7 +126,46 @@ class _Worker:
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def starting_workers() -> Iterator[None]:
+    """Start processes in this context: they never receive Ctrl-C, and their numeric libraries use one thread."""
+    with _without_interrupts(), _one_thread():
+        yield
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Block Ctrl-C for processes started in this context; for this process delay it to the end.
+
+    A terminal sends Ctrl-C to all processes, but only the one that shows the progress decides what it means. A new
+    process inherits the blocked signal. Any later, while it imports, an interrupt would show its traceback. In this
+    process, an interrupt must not come between the start of a process and the moment when it is known.
+    """
+    delayed = False
+
+    def delay(number: int, frame: object) -> None:
+        nonlocal delayed
+        delayed = True
+
+    previous = signal.getsignal(signal.SIGINT)
+    handles = _in_main_thread() and previous is not None  # None: not a handler of Python
+    if handles:
+        signal.signal(signal.SIGINT, delay)  # other threads of this process still receive the signal
+    try:
+        resource_tracker.ensure_running()  # before blocking, because its start unblocks the signal
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    finally:
+        if handles:
+            signal.signal(signal.SIGINT, previous)
+        if delayed:
+            signal.raise_signal(signal.SIGINT)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
     """Limit the numeric libraries of processes started in this context to one thread."""
     previous = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(ONE_THREAD)
@@ -149,7 +189,6 @@ def _end_with_parent() -> None:
 
 def _work(pipe: Connection) -> None:
     """Run jobs until the pipe closes or the parent dies."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import importlib.util
 import multiprocessing
 import os
-import signal
 import sys
 from multiprocessing.connection import Connection
 from typing import Any
 
 from blendctl.errors import MissingExtraError, StateError
 from blendctl.experiments.engines import Job, JobResult, run_job
-from blendctl.experiments.processes import ONE_THREAD, one_thread
+from blendctl.experiments.processes import ONE_THREAD, starting_workers
 
 QUEUED_PER_CPU = 2  # submitted jobs per CPU, so that no CPU is idle
 CONNECT_TIMEOUT = 120  # s
@@ -38,12 +37,12 @@ class RayEngine:
         self._process = context.Process(
             target=_bridge, args=(bridge_end, address, workers), daemon=False, name="blendctl-ray"
         )
-        with one_thread():
-            self._process.start()
-        bridge_end.close()
         self._running = 0
         self._cpus = 1
         try:
+            with starting_workers():
+                self._process.start()
+                bridge_end.close()
             if not self._pipe.poll(CONNECT_TIMEOUT):
                 raise self._lost(f"no connection within {CONNECT_TIMEOUT} seconds")
             self._receive()  # the first message confirms the connection
@@ -85,6 +84,8 @@ class RayEngine:
 
     def close(self, timeout: float = 20.0) -> None:
         self._pipe.close()  # the bridge then disconnects from Ray
+        if self._process.pid is None:  # interrupted before its start
+            return
         self._process.join(timeout)
         if self._process.is_alive():
             self._process.kill()
@@ -94,7 +95,6 @@ class RayEngine:
 
 def _bridge(pipe: Connection, address: str | None, workers: int) -> None:
     """Forward jobs to Ray and results back, until the pipe closes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if not os.environ.get("BLENDCTL_DEBUG"):
         _silence()
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # send no usage statistics
