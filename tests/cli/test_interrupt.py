@@ -45,7 +45,7 @@ WARM_UP = [
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled(tmp_path_factory):
-    """Compile the kernels first: numba drops an interrupt that arrives inside its callbacks."""
+    """Compile the kernels first, which takes longer than the waits here."""
     for words in WARM_UP:
         folder = tmp_path_factory.mktemp("warm")
         subprocess.run([sys.executable, "-m", "blendctl", *words], cwd=folder, check=True, capture_output=True)
@@ -64,24 +64,88 @@ def worked(session):
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def wait_until_busy(process, seconds):
-    """Wait until the processes have used `seconds` of CPU time, which is more than the imports need."""
-    while worked(process.pid) < seconds:
+def has_worker(session):
+    """Return whether a worker process of a session exists; at first it imports."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes()
+            fields = (folder / "stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:  # it has just ended
+            continue
+        if int(fields[3]) == session and b"spawn_main" in words:
+            return True
+    return False
+
+
+def wait_until(condition, process):
+    while not condition():
         assert process.poll() is None, process.stderr.read()
-        time.sleep(0.05)
+        time.sleep(0.02)
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads processor time from /proc")
-@pytest.mark.parametrize("command", LONG)
-def test_ctrl_c_is_one_line_and_130(command, tmp_path):
-    process = subprocess.Popen(
+def start(command, folder):
+    return subprocess.Popen(
         [sys.executable, "-m", "blendctl", *LONG[command]],
-        cwd=tmp_path,
+        cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
+
+
+def interrupt(process):
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to the whole group
+    return process.communicate(timeout=60)
+
+
+def end(process):
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def check(process, command, out, err, folder):
+    assert process.returncode == 130, (out, err)
+    assert "Traceback" not in out + err
+    assert err.splitlines()[-1] == "blendctl: interrupted"
+    assert {path.name for path in folder.iterdir()} <= ALLOWED.get(command, set())
+    assert not [path for path in folder.rglob("*") if path.name.endswith(".part")]
+    patience = time.monotonic() + 20
+    while worked(process.pid) and time.monotonic() < patience:
+        time.sleep(0.1)  # multiprocessing's resource tracker ends a moment later
+    assert worked(process.pid) == 0, "a process was left behind"
+
+
+# Moments of the early life of a command: seconds of CPU time, which do not depend on the load of the machine, or the
+# start of the first worker.
+EARLY = [
+    *[("fit", seconds) for seconds in (0.15, 0.5, 1.0, 1.6)],
+    ("certify", 0.4),
+    *[(command, "worker") for command in ("fit", "compare", "reproduce", "certify")],
+]
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads processor time from /proc")
+
+
+@needs_proc
+@pytest.mark.parametrize(("command", "moment"), EARLY)
+def test_ctrl_c_in_the_first_seconds_is_one_line_and_130(command, moment, tmp_path):
+    process = start(command, tmp_path)
+    try:
+        if moment == "worker":
+            wait_until(lambda: has_worker(process.pid), process)
+        else:
+            wait_until(lambda: worked(process.pid) >= moment, process)
+        out, err = interrupt(process)
+    finally:
+        end(process)
+    check(process, command, out, err, tmp_path)
+
+
+@needs_proc
+@pytest.mark.parametrize("command", LONG)
+def test_ctrl_c_is_one_line_and_130(command, tmp_path):
+    process = start(command, tmp_path)
     try:
         if command == "serve":
             assert "serving" in process.stdout.readline()
@@ -92,22 +156,12 @@ def test_ctrl_c_is_one_line_and_130(command, tmp_path):
             while not any(path.read_text() for path in Path(f"/proc/{process.pid}/task").glob("*/children")):
                 time.sleep(0.05)  # until a check runs in its own process
         else:
-            wait_until_busy(process, 9.0 if command in ("reproduce", "compare", "certify", "fit") else 3.0)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to the whole group
-        out, err = process.communicate(timeout=60)
+            seconds = 6.0 if command in ("reproduce", "compare", "certify", "fit") else 3.0
+            wait_until(lambda: worked(process.pid) >= seconds, process)
+        out, err = interrupt(process)
     finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-    assert process.returncode == 130, (out, err)
-    assert "Traceback" not in out + err
-    assert err.splitlines()[-1] == "blendctl: interrupted"
-    assert {path.name for path in tmp_path.iterdir()} <= ALLOWED.get(command, set())
-    assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".part")]
-    patience = time.monotonic() + 20
-    while worked(process.pid) and time.monotonic() < patience:
-        time.sleep(0.1)  # multiprocessing's resource tracker ends a moment later
-    assert worked(process.pid) == 0, "a process was left behind"
+        end(process)
+    check(process, command, out, err, tmp_path)
     if command == "train":
         assert "--resume" in out
         assert (tmp_path / "run" / "checkpoint.safetensors").stat().st_size > 0
