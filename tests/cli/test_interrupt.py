@@ -120,7 +120,7 @@ def check(process, command, out, err, folder):
 # Moments of the early life of a command: seconds of CPU time, which do not depend on the load of the machine, or the
 # start of the first worker.
 EARLY = [
-    *[("fit", seconds) for seconds in (0.15, 0.5, 1.0, 1.6)],
+    *[("fit", seconds) for seconds in (0.3, 0.6, 1.0, 1.6)],
     ("certify", 0.4),
     *[(command, "worker") for command in ("fit", "compare", "reproduce", "certify")],
 ]
