@@ -38,7 +38,7 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html", "c
 @shared.controllers_option(
     "Controllers, ordered from performant to safe: zoo names, files (.safetensors, .onnx, .pt, .zip), addresses "
     "(tcp://, unix:), classical ones (pure-pursuit, potential-field, heading-pid, stop), module:object.  "
-    "[the world's pair in the zoo]",
+    "[the world's pair in the zoo; with --cost-budget and stop, if look-ahead networks for them ship]",
     metavar="NAME|FILE|ADDRESS...",
 )
 @shared.trust_code_option
@@ -140,7 +140,8 @@ def blend(
         raise InputError("--guard compares with each controller alone; leave --no-alone out")
     if frames and out is None:
         raise InputError("--frames are for the page of a run; name its directory: --out DIR")
-    specs = controllers or _zoo_pair(world)
+    learned = options["lookahead"] in (None, "learned")
+    specs = controllers or _shipped(world, cost_budget=learned and options["cost_budget"] is not None)
     drivers = [open_controller(spec, world=environment.world) for spec in specs]
     arm_names = list(names) or _unique([display_name(spec) for spec in specs])
     monitor = open_monitor(certificate, world=world, controllers=specs)
@@ -263,18 +264,17 @@ def _remove_old_run(out: Path, *, replace: bool) -> None:
         file.unlink()
 
 
-def _zoo_pair(world: str) -> tuple[str, ...]:
-    """Return the zoo's pair of controllers for a world."""
-    from blendctl.controllers import zoo_names
-    from blendctl.controllers.zoo import PAIRS
+def _shipped(world: str, *, cost_budget: bool) -> tuple[str, ...]:
+    """Return the zoo's controllers for a world."""
+    from blendctl.controllers.zoo import shipped_controllers
 
-    pair = PAIRS.get(world, ())
-    if not pair or not set(pair) <= set(zoo_names()):
+    names = shipped_controllers(world, cost_budget=cost_budget)
+    if not names:
         raise InputError(
             f"the zoo has no pair of controllers for {world}; name some, for example: "
             "--controllers pure-pursuit potential-field"
         )
-    return pair
+    return names
 
 
 def _unique(names: list[str]) -> list[str]:

@@ -93,6 +93,7 @@ class Dial:
         self._costs = np.minimum.accumulate(np.array([point.cost_mean for point in ordered]))
         upper = np.array([point.cost_mean + CAUTION * point.cost_error for point in ordered])
         self._upper_costs = np.minimum.accumulate(upper)
+        self._returns = np.array([point.return_mean for point in ordered])
 
     @property
     def curve(self) -> tuple[FloatArray, FloatArray]:
@@ -113,6 +114,10 @@ class Dial:
             f"a cost budget of {self.cost_budget:g} per episode is below what the safest setting costs on average, "
             f"{self.safest_cost:.1f}; the safest setting drives"
         )
+
+    def expected_return(self, cost: float) -> float:
+        """Return per episode of the setting with a mean cost, as measured."""
+        return float(np.interp(cost, self._upper_costs[::-1], self._returns[::-1]))
 
     def weights(self, spent: ArrayLike, episode_step: ArrayLike) -> FloatArray:
         """Return the cost weight (B,) for the cost spent (B,) until control step episode_step (B,) of the episode."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -96,6 +96,20 @@ class LookAhead:
         return network
 
 
+def budget_warning(dial: Dial, card: Mapping[str, Any]) -> str | None:
+    """Warn of a budget that the safest setting cannot hold, or that is below what the safe controller costs alone."""
+    alone = card.get("alone")
+    if dial.warning is not None or dial.cost_budget is None or not alone:
+        return dial.warning
+    safe = alone[-1]
+    if dial.cost_budget >= safe["cost_mean"]:
+        return None
+    return (
+        f"a cost budget of {dial.cost_budget:g} per episode is below what {safe['name']} costs alone on average, "
+        f"{safe['cost_mean']:.1f}; the blend holds it at a return of about {dial.expected_return(dial.cost_budget):.1f}"
+    )
+
+
 def check_objectives(objectives: int) -> None:
     """Raise InputError unless the objectives can be reward and -cost, or the reward alone."""
     if objectives not in (1, 2):
@@ -150,7 +164,8 @@ class BoundLookAhead(BoundFeature):
         self.objectives, self.flattening = objectives, flattening
         self.prior = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])[:, :objectives]
         self.rule = values_rule(len(network.digests))
-        self.hold, self.discount, self.warning = network.hold, network.discount, dial.warning
+        self.hold, self.discount = network.hold, network.discount
+        self.warning = budget_warning(dial, network.card)
         self.lookahead = LookAheadInfo(network.discount, network.weight_range, dial.prefer, dial.cost_budget)
         self.weight = dial.weights(np.zeros(1), np.zeros(1))  # (B,) of the present stage
         self._spent = np.zeros(1)  # (B,) cost of the episode before the present stage

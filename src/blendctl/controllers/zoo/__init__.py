@@ -28,6 +28,19 @@ ZOO = Path(__file__).parent
 LOOKAHEAD_SUFFIX = ".lookahead.safetensors"  # WORLD/NAME+NAME.lookahead.safetensors
 
 
+def shipped_controllers(world: str, *, cost_budget: bool = False) -> tuple[str, ...]:
+    """Return the controllers that commands use by default in a world: its pair, or none.
+
+    With a cost budget, `stop` stands between the two if look-ahead networks for all three ship: once a budget is nearly
+    spent, only standing still costs nothing.
+    """
+    pair = PAIRS.get(world, ())
+    if not pair or not set(pair) <= set(zoo_names()):
+        return ()
+    with_stop = (pair[0], "stop", pair[1])
+    return with_stop if cost_budget and lookahead_path(world, with_stop).is_file() else pair
+
+
 def zoo_names() -> list[str]:
     """List the controllers of the zoo by the names that `load` takes, such as "PointGoal1/ppo"."""
     return sorted(_names())
