@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,18 @@ COMPARED = {  # methods of `compare` in the first table, if their results are pu
     "random-episode": "a coin before each episode",
     "paper": "the paper's blend",
     "lookahead": "look-ahead",
-    "lookahead-budget": "**look-ahead, cost budget 25**",
+    "lookahead-budget": "look-ahead, cost budget 25",
     "ceiling": "look-ahead oracle",
+}
+WITH_STOP = {  # the same with `stop` as a third controller
+    "lookahead": "look-ahead with `stop`",
+    "lookahead-budget": "**look-ahead with `stop`, cost budget 25**",
 }
 SIMULATED = {  # the same for comparisons on fewer episodes
     "simulated": "look-ahead by simulation of the true world",
     "twin": "look-ahead by simulation of a world rebuilt from the observation",
 }
+PUBLISHED = {"compare-{}": COMPARED, "compare-{}-stop": WITH_STOP, "simulated-{}": SIMULATED}  # by directory
 RULE = "|---|---|---|---|---|\n"
 COMPARE_HEAD = "| world | driver | return | cost | over 25 | corner score |\n|---|---|---|---|---|---|\n"
 PAPER_HEAD = f"| world | driver | return | cost | correct choices |\n{RULE}"
@@ -42,10 +48,8 @@ def with_tables(text: str) -> str:
 
 def _compare_rows() -> list[list[str]]:
     rows = []
-    for world, kind, labels in (
-        (world, kind, labels) for world in PAIRS for kind, labels in (("compare", COMPARED), ("simulated", SIMULATED))
-    ):
-        file = ROOT / "results" / f"{kind}-{world}" / "compare.json"
+    for world, (directory, labels) in itertools.product(PAIRS, PUBLISHED.items()):
+        file = ROOT / "results" / directory.format(world) / "compare.json"
         compared = json.loads(file.read_text()) if file.is_file() else {"methods": {}}
         for method, label in labels.items():
             summary = compared["methods"].get(method)
