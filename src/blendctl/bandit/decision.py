@@ -138,6 +138,11 @@ class Decision:
         return cls(row, arms, objectives, arm)
 
     @property
+    def row(self) -> FloatArray:
+        """All its numbers, laid out as in memory_layout.py."""
+        return self._row
+
+    @property
     def _batch(self) -> DecisionBatch:
         return DecisionBatch(self._row, self._arms, self._objectives)
 

@@ -12,6 +12,8 @@ from blendctl import pareto
 from blendctl.arrays import FloatArray
 from blendctl.bandit import BlendingBandit
 from blendctl.bandit.decision import Decision
+from blendctl.bandit.memory_layout import INDICES, RADIUS, decision_size
+from blendctl.compiled import compiled
 
 FALSE_ALARM = 0.01  # false-alarm probability of a whole run
 RATE = 0.01  # largest probability of a surprise per stage, under the assumptions
@@ -33,28 +35,20 @@ class BoundCheck:
         options = bandit.options
         self.stages = self.surprises = 0
         self.alarm = 0  # stages compared when the alarm was raised; 0 without an alarm
-        self._estimated, self._observed = ([0.0] * bandit.n_objectives for _ in range(2))  # sums, scaled
         self.reason: str | None = None  # why the bound is not guaranteed; None without evidence against it
         self.loss = self.bound = 0.0  # sums over the stages whose true losses are known, in scaled units
         self.known = 0  # such stages
         self._objectives = bandit.n_objectives
         self._noise = options.noise
-        self._scales = None if options.scales is None else np.asarray(options.scales, np.float64)
+        self._scales = np.ones(self._objectives) if options.scales is None else np.array(options.scales, np.float64)
+        self._sums = np.zeros((2, self._objectives))  # estimates and feedback, scaled
         self.spread = self._noise * math.sqrt(2.0 * math.log(2.0 * self._objectives / RATE))
         self._epoch = self._hits = 0  # the epoch of the last surprise, and surprises in it
 
     def observe(self, decision: Decision, row: int, feedback: FloatArray) -> None:
         """Compare the feedback (objectives,) of the arm in a row of the decision with its estimate."""
         self.stages += 1
-        estimate, error = decision.expected(row)
-        values = feedback.tolist() if self._scales is None else (feedback / self._scales).tolist()
-        allowed = error + self.spread
-        surprise = False
-        for k, (value, expected) in enumerate(zip(values, estimate, strict=True)):
-            self._observed[k] += value
-            self._estimated[k] += expected
-            surprise |= not -allowed <= value - expected <= allowed
-        if surprise:
+        if _surprises(decision.row, row, feedback, self._scales, self.spread, self._sums):
             self._count_surprise()
 
     def _count_surprise(self) -> None:
@@ -77,9 +71,8 @@ class BoundCheck:
         """Add the true loss of a stage, by the feedback (arms, objectives) of every arm, and its bound."""
         if arm not in asked or not np.isfinite(truth).all():
             return
-        scaled = truth if self._scales is None else truth / self._scales
         self.known += 1
-        self.loss += float(pareto.maximal_loss(scaled)[arm])
+        self.loss += float(pareto.maximal_loss(truth / self._scales)[arm])
         self.bound += decision.loss_bound_of(asked.index(arm))
 
     def feedback(self, names: Sequence[str]) -> dict[str, Any]:
@@ -88,17 +81,10 @@ class BoundCheck:
         `alarm` is how many stages had been compared when the alarm was raised, None without one. A false alarm has
         probability FALSE_ALARM at most, over the whole run.
         """
-        scales = np.ones(self._objectives) if self._scales is None else self._scales
         means: dict[str, Any] = {"estimated": None, "observed": None}
         if self.stages:
-            sums = {"estimated": self._estimated, "observed": self._observed}
-            means = {
-                key: {
-                    name: total / self.stages * scale
-                    for name, total, scale in zip(names, part, scales.tolist(), strict=True)
-                }
-                for key, part in sums.items()
-            }
+            rows = (self._sums / self.stages * self._scales).tolist()
+            means = {key: dict(zip(names, row, strict=True)) for key, row in zip(means, rows, strict=True)}
         return {"stages": self.stages, "surprises": self.surprises, "alarm": self.alarm or None, **means}
 
     def status(self) -> dict[str, Any]:
@@ -110,6 +96,28 @@ class BoundCheck:
             )
             return {"bound": "contradicted", "bound_reason": reason}
         return {"bound": "consistent" if self.reason is None else "not guaranteed", "bound_reason": self.reason}
+
+
+@compiled
+def _surprises(
+    decision: FloatArray, arm: int, feedback: FloatArray, scales: FloatArray, spread: float, sums: FloatArray
+) -> bool:
+    """Add an arm's estimates and feedback to sums (2, m); return whether they are too far apart in any objective."""
+    m = feedback.size
+    arms = (decision.size - INDICES) // (3 + 2 * m)
+    estimates = INDICES + 3 * arms + arm * m
+    allowed = decision[RADIUS] * decision[INDICES + arm] + spread
+    surprise = False
+    for k in range(m):
+        estimate, value = decision[estimates + k], feedback[k] / scales[k]
+        sums[0, k] += estimate
+        sums[1, k] += value
+        surprise |= not -allowed <= value - estimate <= allowed
+    return surprise
+
+
+# load it now, not in the first control step
+_surprises(np.zeros(decision_size(1, 1)), 0, np.zeros(1), np.ones(1), 0.0, np.zeros((2, 1)))
 
 
 def bound_words(status: Mapping[str, Any]) -> str | None:

@@ -6,12 +6,10 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from blendctl.arrays import FloatArray
 
 if TYPE_CHECKING:
-    from blendctl.bandit import BlendingBandit
+    from blendctl.bandit import BlendingBandit, Decision
     from blendctl.blender.bench import Bench
     from blendctl.blender.record import StageDecision
 
@@ -44,7 +42,7 @@ class RunWarnings:
         self._known: set[str] = set()
         self._rescaled = bandit.rescaled, bandit.decisions
         self._count = self._sampled = 0  # stages, and those whose estimates were compared
-        self._sums = np.zeros((3, len(objectives)))  # feedback, its square, squared error of the estimates
+        self._sums = [[0.0] * 3 for _ in objectives]  # feedback, its square, squared error of the estimate
         # Costs that were always 0 so far. A frozen blend learned from its costs before, and may now avoid all of them.
         self._silent = [k for k, name in enumerate(objectives) if name.startswith("-") and not frozen]
         self._episodes = 0
@@ -52,15 +50,22 @@ class RunWarnings:
     def add_stage(self, choice: StageDecision, total: FloatArray) -> None:
         """Check a completed stage; total (objectives,) is the sum of its feedback, unscaled."""
         self._count += 1
-        if self._silent:
-            self._silent = [k for k in self._silent if not total[k]]
-        if self._judged and self._count % SAMPLED == 0 and choice.decision is not None and choice.arm in choice.asked:
-            feedback = total / choice.run_info.scales
-            error = feedback - choice.decision.estimate[choice.asked.index(choice.arm)]
-            self._sums += np.stack([feedback, feedback**2, error**2])
-            self._sampled += 1
+        for k in self._silent[:]:
+            if total[k]:
+                self._silent.remove(k)
+        if self._count % SAMPLED == 0 and self._judged and choice.decision is not None and choice.arm in choice.asked:
+            self._compare(choice.decision, choice.asked.index(choice.arm), (total / choice.run_info.scales).tolist())
         if self._count % EVERY == 0:
             self._look()
+
+    def _compare(self, decision: Decision, row: int, feedback: list[float]) -> None:
+        """Compare the scaled feedback of the arm in a row of the decision with its estimate."""
+        self._sampled += 1
+        estimates, _ = decision.expected(row)
+        for sums, value, estimate in zip(self._sums, feedback, estimates, strict=True):
+            sums[0] += value
+            sums[1] += value * value
+            sums[2] += (value - estimate) * (value - estimate)
 
     def end_episode(self) -> None:
         """Check at the end of an episode."""
@@ -84,10 +89,9 @@ class RunWarnings:
             )
         self._look_at_failures()
         if self._judged and self._count >= LEAST_STAGES and self._sampled:
-            total, squares, errors = self._sums
-            spread = squares - total**2 / self._sampled
-            for name, varies, size, error in zip(self._objectives, spread, squares, errors, strict=True):
-                if varies > 1e-9 * size and 1.0 - error / varies < LOW:
+            for name, (total, squares, error) in zip(self._objectives, self._sums, strict=True):
+                varies = squares - total * total / self._sampled
+                if varies > 1e-9 * squares and 1.0 - error / varies < LOW:
                     self._say(
                         f"the context explains {max(0.0, 1.0 - error / varies):.0%} of the {name.removeprefix('-')} of "
                         f"a stage after {self._count} stages: the choices are hardly better than chance in it. Try "
