@@ -9,22 +9,66 @@ from blendctl.errors import InputError
 
 if TYPE_CHECKING:
     from blendctl.bandit import BlendingBandit
+    from blendctl.blender.bound_check import BoundCheck
+    from blendctl.blender.chooser import Chooser
     from blendctl.blender.drivers import Drivers
+    from blendctl.blender.handover import Handover, HandoverFilter
     from blendctl.blender.ledger import Ledger
     from blendctl.blender.record import Record, RunInfo, StageDecision
+    from blendctl.blender.recorder import Recorder
 
 
 class BlendViews:
-    """Properties of `Blender` that change nothing."""
+    """Properties of `Blender` that change nothing.
+
+    Most are no attributes because Python finds the attributes of an object faster if it has 30 at most.
+    """
 
     bandit: BlendingBandit
     drivers: Drivers
     names: list[str]
     step: int
+    _chooser: Chooser
+    _filter: HandoverFilter
     _ledger: Ledger
     _run_info: RunInfo
     _earlier_decisions: tuple[int, float]
     _bound_extra: float
+
+    @property
+    def feature_name(self) -> str:
+        """The features that decide, in words."""
+        return self._run_info.feature_name
+
+    @property
+    def hold(self) -> int:
+        """Control steps per decision."""
+        return self._ledger.hold
+
+    @property
+    def frozen(self) -> bool:
+        """Whether it decides without learning."""
+        return self._ledger.frozen
+
+    @property
+    def fallback(self) -> tuple[int, ...]:
+        """All arms, in the order in which they take over when the one that drives fails."""
+        return self._chooser.fallback
+
+    @property
+    def handover(self) -> Handover | None:
+        """How the action changes after a switch, None: at once."""
+        return self._filter.handover
+
+    @property
+    def recorder(self) -> Recorder | None:
+        """The recorder of its stages, None without one."""
+        return self._ledger.recorder
+
+    @property
+    def bound_check(self) -> BoundCheck:
+        """The test of the assumptions of the loss bound."""
+        return self._ledger.bound_check
 
     @property
     def last(self) -> Record | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +16,8 @@ from blendctl.features import BoundFeature
 from blendctl.user_errors import describe_error, raised_by_signal
 
 
-class Choice(NamedTuple):
-    """Selected arm and the reason."""
-
-    arm: int
-    cause: str
-    decision: Decision | None
-    asked: tuple[int, ...]  # the arms that the decision is about, in its order
+# Selected arm, the reason, the decision, and the arms that it is about, in its order. A named tuple takes longer to make.
+Choice = tuple[int, str, Decision | None, tuple[int, ...]]
 
 
 class Chooser:
@@ -103,7 +98,7 @@ class Chooser:
             earlier, self._earlier = self._earlier, (psi, asked)
             rows = () if earlier is None else tuple(arm for arm in asked if arm in earlier[1])
             if earlier is None or not rows:
-                return Choice(int(asked[self.rng.integers(len(asked))]), "first", None, asked)
+                return int(asked[self.rng.integers(len(asked))]), "first", None, asked
             basis = earlier[0]
         if len(rows) < len(self.arms):
             basis = basis[list(rows)]
@@ -114,11 +109,11 @@ class Chooser:
             if unproven or raised_by_signal(error):
                 raise
             self.events.append(f"the rule failed: {describe_error(error)}")
-            return Choice(self.first(asked), "no decision", None, asked)
+            return self.first(asked), "no decision", None, asked
         self.proven = True
         if len(rows) == 1 and len(self.arms) > 1:
-            return Choice(rows[0], "alone", decision, rows)
-        return Choice(rows[decision.arm], "rule", decision, rows)
+            return rows[0], "alone", decision, rows
+        return rows[decision.arm], "rule", decision, rows
 
     def first(self, arms: tuple[int, ...]) -> int:
         """Return the first of some arms in the fallback order."""

@@ -116,14 +116,11 @@ class Blender(BlendFiles, BlendViews):
         self.objectives = Objectives(objectives)
         self.dwell = arguments.count("dwell", dwell)
         self.safe_action = arguments.check_safe_action(safe_action)
-        self.fallback = arguments.check_fallback(fallback, self.names)  # all arms, in the order of fallback
         goals = self.objectives.names
         chosen = choose_feature(features, self.controllers, objectives=goals, prefer=prefer, cost_budget=cost_budget)
         self.declared_feature = chosen
-        self.feature_name = feature_name(chosen)  # the features that decide, in words
         feature = bind_feature(chosen, self.controllers, objectives=goals)
         arguments.check_context(context, feature)
-        self.hold = arguments.count("hold", feature.hold if hold is None else hold)
         self.bandit = arguments.make_bandit(
             bandit, feature, self.objectives, names=self.names, seed=seed, options=dict(options)
         )
@@ -139,13 +136,13 @@ class Blender(BlendFiles, BlendViews):
             clock=clock,
         )
         self.feature = feature
-        self.context, self.frozen = context, frozen
+        self.context = context
         arguments.check_frozen(frozen, feature, rule=self.bandit.rule, learned=self.bandit.stage > 0)
         self._chooser = Chooser(
             feature,
             self.bandit,
             names=self.names,
-            fallback=self.fallback,
+            fallback=arguments.check_fallback(fallback, self.names),
             previous=context == "previous",
             rng=np.random.default_rng(first_pull),
         )
@@ -157,12 +154,11 @@ class Blender(BlendFiles, BlendViews):
             features=feature.size,
             rule=self.bandit.rule.name,
             dwell=self.dwell,
-            feature_name=self.feature_name,
+            feature_name=feature_name(chosen),
             lookahead=feature.lookahead,
         )
-        self.handover = as_handover(handover)
+        self._filter = HandoverFilter(as_handover(handover))
         check_entries(self.handover, self.drivers.shape)
-        self._filter = HandoverFilter(self.handover)
         self.counts = Counts(driven=dict.fromkeys(range(len(self.names)), 0))
         self.act_times = RecentTimes()
         self.monitor = as_monitor(certificate)
@@ -170,17 +166,15 @@ class Blender(BlendFiles, BlendViews):
         judged = not (feature.bootstraps or frozen)
         self.warnings = RunWarnings(self.names, goals, self.bandit, self.drivers.bench, judged=judged, frozen=frozen)
         self._alarms: list[str] = []  # of the monitor, for the next decision
-        self.recorder = as_recorder(record)
         self._ledger = Ledger(
             self.bandit,
             feature,
-            hold=self.hold,
+            hold=arguments.count("hold", feature.hold if hold is None else hold),
             frozen=frozen,
             window=arguments.count("window", window),
-            recorder=self.recorder,
+            recorder=as_recorder(record),
             counts=self.counts,
         )
-        self.bound_check = self._ledger.bound_check
         self.step = 0  # control steps so far
         self.episode = 0
         self._driven = 0  # consecutive stages of the present controller

@@ -18,7 +18,7 @@ from numpy import ndarray
 from numpy.typing import NDArray
 
 from blendctl.blender.bench import Bench, BenchRules
-from blendctl.blender.finite_check import all_finite, is_positive
+from blendctl.blender.finite_check import finite_vector, is_positive
 from blendctl.controllers.base import Controller, Stateful
 from blendctl.controllers.network import NetworkController
 from blendctl.controllers.remote import RemoteController
@@ -151,7 +151,9 @@ class Drivers:
             self._start(fit, observation)
             proposals = [ask(arm, observation, step) if arm in fit else None for arm in self._arms]
         else:
-            proposals = [ask(arm, observation, step) if step >= until[arm] else None for arm in self._arms]
+            proposals = []
+            for arm in self._arms:  # a comprehension takes longer
+                proposals.append(ask(arm, observation, step) if step >= until[arm] else None)
         if self.shape is None:
             self._settle_shape(proposals)
         return proposals
@@ -195,8 +197,11 @@ class Drivers:
                 action = self._within_deadline(arm, observation)
             else:
                 action = self._act[arm](observation, self.rngs[arm])
-            if type(action) is ndarray and action.dtype is FLOAT and action.shape == self.shape and all_finite(action):
-                checked = action.copy() if self._space is None else self._checked(action)
+            # a few comparisons find the common case; everything else takes the full check
+            if type(action) is ndarray and action.dtype is FLOAT and action.shape == self.shape and self._space is None:
+                checked = action.copy()
+                if not finite_vector(checked.ravel()):
+                    checked = self._checked(action)
             else:
                 checked = self._checked(action)
             self.acted[arm] = True

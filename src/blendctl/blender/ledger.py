@@ -89,6 +89,7 @@ class Ledger:
         self.present: _OpenStage | None = None
         self.holding = False  # the present stage lasts for another control step
         self.pending: dict[int, _OpenStage] = {}  # by number, oldest first, without the present one
+        self._learned_from = feature.learned_from
         self._teaches, self._bootstraps, self._discount = feature.learns, feature.bootstraps, feature.discount
         self._steps, self._spent = 0, 0.0  # control steps and cost of the present episode
         self._awaiting: dict[int, _OpenStage] = {}  # stages whose counterfactual feedback is not known yet
@@ -210,18 +211,17 @@ class Ledger:
             return False
         if choice.features is None or feedback is None or not entry.complete:
             return False
-        row = self.feature.learned_from(choice.features[choice.arm])
-        if not finite_vector(row):
+        if choice.arm not in choice.asked:  # its context is not finite
             return False
         if not self.frozen:
             try:
-                self.bandit.update(row, feedback)
+                self.bandit.update(self._learned_from(choice.features[choice.arm]), feedback)
             except BlendctlError as error:
                 self._refuse(entry, str(error))
                 return False
             entry.learned = True
             self.counts.learned += 1
-        if choice.decision is not None and choice.arm in choice.asked and not self._bootstraps:
+        if choice.decision is not None and not self._bootstraps:
             self.bound_check.observe(choice.decision, choice.asked.index(choice.arm), feedback)
         if self._teaches and not self.frozen:
             self.feature.learn(entry.observation, choice.action, feedback)
