@@ -83,9 +83,9 @@ class DecisionBatch:
             if decision is None:
                 continue
             if len(asked) == arms:
-                rows[index] = decision._row
+                rows[index] = decision.row
                 continue
-            rows[index, :INDICES] = decision._row[:INDICES]
+            rows[index, :INDICES] = decision.row[:INDICES]
             for target, source in zip(whole._blocks(), decision._batch._blocks(), strict=True):
                 target[index, list(asked)] = source
         return whole
@@ -110,12 +110,13 @@ class Decision:
     All in scaled units, all objectives maximised.
     """
 
-    __slots__ = ("_row", "_arms", "_objectives", "arm")
+    __slots__ = ("row", "_arms", "_objectives", "arm")
 
+    row: FloatArray  # all its numbers, laid out as in memory_layout.py
     arm: int  # the arm to pull
 
     def __init__(self, row: FloatArray, arms: int, objectives: int, arm: int) -> None:
-        self._row = row
+        self.row = row
         self._arms = arms
         self._objectives = objectives
         self.arm = arm
@@ -138,18 +139,13 @@ class Decision:
         return cls(row, arms, objectives, arm)
 
     @property
-    def row(self) -> FloatArray:
-        """All its numbers, laid out as in memory_layout.py."""
-        return self._row
-
-    @property
     def _batch(self) -> DecisionBatch:
-        return DecisionBatch(self._row, self._arms, self._objectives)
+        return DecisionBatch(self.row, self._arms, self._objectives)
 
     @property
     def radius(self) -> float:
         """The confidence radius beta."""
-        return float(self._row[RADIUS])
+        return float(self.row[RADIUS])
 
     @property
     def candidates(self) -> NDArray[np.intp]:
@@ -188,7 +184,7 @@ class Decision:
 
     def expected(self, arm: int) -> tuple[list[float], float]:
         """Return an arm's estimates, one per objective, and how wrong each may be: radius * width."""
-        row, start = self._row, INDICES + 3 * self._arms + arm * self._objectives
+        row, start = self.row, INDICES + 3 * self._arms + arm * self._objectives
         return row[start : start + self._objectives].tolist(), row.item(RADIUS) * row.item(INDICES + arm)
 
     def explain(self, *, arms: Sequence[str] | None = None, objectives: Sequence[str] | None = None) -> str:

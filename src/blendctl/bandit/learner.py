@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
-from numpy import ndarray
+from numpy import empty, ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from blendctl.arrays import FloatArray
@@ -69,16 +69,16 @@ class BlendingBandit:
             type(features) is ndarray
             and features.dtype is FLOAT
             and features.flags.carray
-            and features.ndim == 2
-            and features.shape[1] == n_features
-            and features.shape[0]
+            and len(shape := features.shape) == 2
+            and shape[1] == n_features
+            and shape[0]
         ):
             features = core.array(features, "features", ("arms", n_features))
         arms = features.shape[0]
         if not core.compiled_rule:
             rows = core.decide(features[None], pooled=True)
             return Decision(rows[0], arms, n_objectives, int(rows[0, memory_layout.ARM]))
-        row = np.empty(memory_layout.INDICES + arms * (3 + 2 * n_objectives))
+        row = empty(memory_layout.INDICES + arms * (3 + 2 * n_objectives))
         arm = self._decide_one(self._state, self._rng, self._config, features, row)
         if arm < 0:
             core.refuse(features)

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy import array, float64
 
 from blendctl.arrays import FloatArray
 from blendctl.bandit import BlendingBandit, Decision
@@ -57,7 +58,7 @@ class Chooser:
                 if action is None:
                     return self._arm_by_arm(observation, proposals)
                 rows.append(feature(observation, action, arm))
-            psi = np.array(rows, np.float64)
+            psi = array(rows, float64)
             if psi.shape == self.shape and finite_vector(psi.reshape(-1)):
                 return psi, self.arms
         except BaseException as error:

@@ -209,7 +209,7 @@ class Blender(BlendFiles, BlendViews):
                 ledger.extend()
                 return self._filter.apply(action, driver)
         ledger.cut(observation if finite else None)
-        if self.feature.bootstraps:
+        if ledger.bootstraps:
             self.feature.begin_stage(*ledger.episode_so_far)
         choice = self._decide(observation, finite, driver)
         ledger.begin(choice, observation)
@@ -243,15 +243,16 @@ class Blender(BlendFiles, BlendViews):
                 self._bound_extra += decision.loss_bound_of(asked.index(arm)) - decision.loss_bound
             if chooser.events:
                 events += chooser.take_events()
-            if self.feature.warning is not None and self.counts.stages == 0:
+            if self.counts.stages == 0 and self.feature.warning is not None:
                 events.append(self.feature.warning)
         else:
             events += chooser.take_events()
             arm, cause = self._without_context(observation, proposals, finite)
             decision, picked = None, -1
             events += drivers.take_events()
-        events += self._alarms
-        self._alarms = []
+        if self._alarms:
+            events += self._alarms
+            self._alarms = []
         wanted = proposals[arm] if arm >= 0 else self._stop(events)
         assert wanted is not None  # the chosen arm has a proposal
         action = self._filter.apply(wanted, arm)
@@ -264,7 +265,7 @@ class Blender(BlendFiles, BlendViews):
         self._driven = self._driven + 1 if arm == driver else 1
         return StageDecision(
             self._run_info, counts.stages, self.step, self.episode, arm, picked, driver, cause, decision, asked, psi,
-            tuple(proposals), action, None if self.feature.lookahead is None else self.feature.foresight(),
+            tuple(proposals), action, None if self._run_info.lookahead is None else self.feature.foresight(),
             "; ".join(events) if events else None,
         )  # fmt: skip
 
@@ -308,18 +309,19 @@ class Blender(BlendFiles, BlendViews):
         complete or too old; "refused": it is not finite. `done=True` ends the episode.
         """
         with self._lock:
-            if self._ledger.present is None:
+            ledger = self._ledger
+            if ledger.present is None:
                 raise StateError("there is nothing to observe yet; call act(observation) first")
             signals["reward"], signals["cost"] = reward, cost
             feedback = self.objectives(signals)
-            observed = self._ledger.observe(feedback, signals, stage=stage, step=step, now=self.step)
+            observed = ledger.observe(feedback, signals, stage=stage, step=step, now=self.step)
             if observed in ("learned", "counted", "late"):
                 if self.monitor is not None:
                     self.monitor.observe(reward, cost)
                 if self.guard is not None:
                     self.guard.observe(feedback)
-                if not self._ledger.holding and self._ledger.present.feedback is not None:
-                    self.warnings.add_stage(self._ledger.present.choice, self._ledger.present.feedback)
+                if not ledger.holding and ledger.present.feedback is not None:
+                    self.warnings.add_stage(ledger.present.choice, ledger.present.feedback)
             if done:
                 self.end_episode()
             return observed

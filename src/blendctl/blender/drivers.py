@@ -145,15 +145,15 @@ class Drivers:
 
     def propose(self, observation: Any, step: int) -> list[Action | None]:
         """Ask every fit controller; return an action per arm, None where it is benched or failed."""
-        until, ask = self.bench.until, self.ask
+        until = self.bench.until
         if self.timed:
             fit = {arm for arm in self._arms if step >= until[arm] and self._has_time(arm)}
             self._start(fit, observation)
-            proposals = [ask(arm, observation, step) if arm in fit else None for arm in self._arms]
+            proposals = [self.ask(arm, observation, step) if arm in fit else None for arm in self._arms]
         else:
             proposals = []
             for arm in self._arms:  # a comprehension takes longer
-                proposals.append(ask(arm, observation, step) if step >= until[arm] else None)
+                proposals.append(self.ask(arm, observation, step) if step >= until[arm] else None)
         if self.shape is None:
             self._settle_shape(proposals)
         return proposals

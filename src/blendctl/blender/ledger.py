@@ -90,7 +90,7 @@ class Ledger:
         self.holding = False  # the present stage lasts for another control step
         self.pending: dict[int, _OpenStage] = {}  # by number, oldest first, without the present one
         self._learned_from = feature.learned_from
-        self._teaches, self._bootstraps, self._discount = feature.learns, feature.bootstraps, feature.discount
+        self._teaches, self.bootstraps, self._discount = feature.learns, feature.bootstraps, feature.discount
         self._steps, self._spent = 0, 0.0  # control steps and cost of the present episode
         self._awaiting: dict[int, _OpenStage] = {}  # stages whose counterfactual feedback is not known yet
         self._unwritten: deque[_OpenStage] = deque()  # retired stages, starting with the first that awaits it
@@ -116,10 +116,10 @@ class Ledger:
 
         A stage cut short by a failure is never learned from. From a whole stage, a feature that bootstraps learns now.
         """
-        if self.present is not None and not self.present.retired:
-            stage = self.present
+        stage = self.present
+        if stage is not None and not stage.retired:
             stage.spoiled |= not stage.closed
-            if self._bootstraps and observation is not None and stage.complete and stage.feedback is not None:
+            if self.bootstraps and observation is not None and stage.complete and stage.feedback is not None:
                 stage.feedback = self.feature.target(stage.feedback, observation)
                 stage.bootstrapped = True
                 self._learn(stage)
@@ -207,22 +207,23 @@ class Ledger:
         Then compare the feedback with its estimate, frozen or not. Return whether the bandit was updated.
         """
         choice, feedback = entry.choice, entry.feedback
-        if entry.spoiled or entry.learned or choice.arm < 0 or entry.bootstrapped != self._bootstraps:
+        if entry.spoiled or entry.learned or entry.bootstrapped != self.bootstraps:
             return False
-        if choice.features is None or feedback is None or not entry.complete:
+        if feedback is None or not entry.complete:
             return False
-        if choice.arm not in choice.asked:  # its context is not finite
+        arm, psi, asked = choice.arm, choice.features, choice.asked
+        if psi is None or arm not in asked:  # no controller drives, or its context is not finite
             return False
         if not self.frozen:
             try:
-                self.bandit.update(self._learned_from(choice.features[choice.arm]), feedback)
+                self.bandit.update(self._learned_from(psi[arm]), feedback)
             except BlendctlError as error:
                 self._refuse(entry, str(error))
                 return False
             entry.learned = True
             self.counts.learned += 1
-        if choice.decision is not None and not self._bootstraps:
-            self.bound_check.observe(choice.decision, choice.asked.index(choice.arm), feedback)
+        if choice.decision is not None and not self.bootstraps:
+            self.bound_check.observe(choice.decision, asked.index(arm), feedback)
         if self._teaches and not self.frozen:
             self.feature.learn(entry.observation, choice.action, feedback)
         return entry.learned
@@ -239,7 +240,7 @@ class Ledger:
             entry.closed, self.holding = True, False
             self._learn(entry)
         entry.retired = True
-        if not entry.bootstrapped and self._bootstraps:
+        if not entry.bootstrapped and self.bootstraps:
             entry.feedback = None  # a sum over the stage is not what psi predicts
         self._write(entry)
         if not entry.complete:
@@ -267,7 +268,7 @@ class Ledger:
         if entry is None:
             return None
         entry.truth, entry.correct = truth, correct
-        if truth is not None and entry.choice.decision is not None and not self._bootstraps:
+        if truth is not None and entry.choice.decision is not None and not self.bootstraps:
             self.bound_check.observe_truth(entry.choice.decision, entry.choice.asked, entry.choice.arm, truth)
         self._drain()
         return entry.record()

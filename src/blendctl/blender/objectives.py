@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy import array, float64
 
 from blendctl.arrays import FloatArray
 from blendctl.errors import InputError, did_you_mean
@@ -58,7 +59,7 @@ class Objectives:
         """Return (objectives,); raise InputError if a part of the feedback is missing."""
         try:
             if self.plain:
-                values = np.array([sign * feedback[signal] for sign, signal in self._plain], np.float64)
+                values = array([sign * feedback[signal] for sign, signal in self._plain], float64)
             else:
                 present = _present(feedback)
                 values = np.array([_value(part, present) for part in self._parts], np.float64)

@@ -50,9 +50,9 @@ class RunWarnings:
     def add_stage(self, choice: StageDecision, total: FloatArray) -> None:
         """Check a completed stage; total (objectives,) is the sum of its feedback, unscaled."""
         self._count += 1
-        for k in self._silent[:]:
+        for k in self._silent:
             if total[k]:
-                self._silent.remove(k)
+                self._silent = [other for other in self._silent if other != k]
         if self._count % SAMPLED == 0 and self._judged and choice.decision is not None and choice.arm in choice.asked:
             self._compare(choice.decision, choice.asked.index(choice.arm), (total / choice.run_info.scales).tolist())
         if self._count % EVERY == 0:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from blendctl.arrays import FloatArray
 from blendctl.controllers.base import Controller, Critic, can_predict
@@ -72,7 +73,7 @@ class NextStepPredictions(BoundFeature):
 
     def __call__(self, observation: Any, action: Any, arm: int) -> FloatArray | tuple[float, float]:
         reward, cost = self.predict[arm](observation, action)
-        if type(reward) is np.ndarray and reward.ndim:
+        if type(reward) is ndarray and reward.ndim:
             return np.stack([reward, -cost], axis=-1)
         return reward, -cost
 
