@@ -16,8 +16,7 @@ from blendctl.errors import InputError
 from blendctl.features import BoundFeature
 from blendctl.user_errors import describe_error, raised_by_signal
 
-
-# Selected arm, the reason, the decision, and the arms that it is about, in its order. A named tuple takes longer to make.
+# Selected arm, the reason, the decision, and the arms that it is about, in its order; a named tuple would take longer.
 Choice = tuple[int, str, Decision | None, tuple[int, ...]]
 
 
@@ -59,7 +58,7 @@ class Chooser:
                     return self._arm_by_arm(observation, proposals)
                 rows.append(feature(observation, action, arm))
             psi = array(rows, float64)
-            if psi.shape == self.shape and finite_vector(psi.reshape(-1)):
+            if psi.shape == self.shape and finite_vector(psi.ravel()):
                 return psi, self.arms
         except BaseException as error:
             if raised_by_signal(error):
