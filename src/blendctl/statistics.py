@@ -38,6 +38,17 @@ def mean_interval(sample: FloatArray, *, level: float = LEVEL) -> list[float] | 
     return [mean - half, mean + half]
 
 
+def gamma_quantile(shape: float, probability: float) -> float:
+    """Return a quantile of the gamma distribution with scale 1.
+
+    >>> round(gamma_quantile(1.0, 0.8), 4)
+    1.6094
+    """
+    from scipy.special import gammaincinv
+
+    return float(gammaincinv(shape, probability))
+
+
 def mean_columns(samples: Mapping[str, FloatArray]) -> dict[str, Any]:
     """Return the mean of every sample and its 95% interval, by the names that all summaries have, as JSON data.
 

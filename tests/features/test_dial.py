@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from blendctl.errors import InputError
 from blendctl.features import Dial, DialPoint
@@ -28,24 +29,26 @@ def test_a_preference_is_one_weight_for_every_state(prefer, weight):
     assert dial.weights([0.0, 99.0], [0, 900]) == pytest.approx([weight, weight])
 
 
-def test_a_fresh_episode_uses_the_weight_whose_measured_cost_is_the_budget():
-    assert budget(30.0).weights([0.0], [0]) == pytest.approx([0.1])
-    assert 0.1 < budget(25.0).weights([0.0], [0])[0] < 0.4
+def test_a_fresh_episode_uses_the_weight_at_which_most_episodes_stayed_within_the_budget():
+    costs = [point.cost_within for point in POINTS]
+    assert costs == pytest.approx([np.log(5) * point.cost_mean for point in POINTS])  # an exponential distribution
+    assert budget(costs[1]).weights([0.0], [0]) == pytest.approx([0.1])
+    assert 0.1 < budget(0.5 * (costs[1] + costs[2])).weights([0.0], [0])[0] < 0.4
 
 
-def test_a_cost_that_was_measured_on_few_episodes_is_taken_to_be_higher():
-    certain = [DialPoint(0.02, 28.0, 30.0), DialPoint(1.0, 22.0, 10.0)]
-    uncertain = [DialPoint(0.02, 28.0, 30.0, 3.0), DialPoint(1.0, 22.0, 10.0, 1.0)]
-    first, second = (Dial(RANGE, points, cost_budget=20.0) for points in (certain, uncertain))
-    assert second.weights([0.0], [0])[0] > first.weights([0.0], [0])[0]
-    assert second.safest_cost == first.safest_cost  # the latch and its warning use the mean
+@given(mean=st.floats(0.1, 100), spread=st.floats(0.01, 300))
+def test_the_cost_within_is_a_quantile_of_episodes_and_never_below_their_mean(mean, spread):
+    within = DialPoint(0.1, 1.0, mean, spread).cost_within
+    expected = stats.gamma.ppf(0.8, (mean / spread) ** 2, scale=spread**2 / mean)
+    assert within == pytest.approx(max(expected, mean), rel=1e-6)
 
 
-def test_the_error_of_a_measured_cost_comes_from_the_card():
+def test_the_spread_of_a_measured_cost_comes_from_the_card():
     point = {"weight": 0.1, "return_mean": 9.0, "cost_mean": 20.0, "over_budget": 0.3, "episodes": 100, "seed": 0}
     assert card_points({"dial": [point]}) == [DialPoint(0.1, 9.0, 20.0)]
-    assert card_points({"dial": [point | {"cost_std": 30.0}]}) == [DialPoint(0.1, 9.0, 20.0, 3.0)]
+    assert card_points({"dial": [point | {"cost_std": 30.0}]}) == [DialPoint(0.1, 9.0, 20.0, 30.0)]
     assert card_points({}) == []
+    assert DialPoint(0.1, 9.0, 0.0, 0.0).cost_within == 0.0
 
 
 def test_the_aim_settles_where_the_mean_cost_is_the_budget():
@@ -56,7 +59,7 @@ def test_the_aim_settles_where_the_mean_cost_is_the_budget():
 
 
 def test_a_budget_above_the_most_performant_setting_needs_no_caution():
-    assert budget(80.0).weights([0.0], [0]) == pytest.approx([0.02])
+    assert budget(100.0).weights([0.0], [0]) == pytest.approx([0.02])
 
 
 def test_fast_spending_makes_the_dial_more_careful_and_saving_never_bolder():
@@ -70,6 +73,15 @@ def test_the_latch_closes_when_even_the_safest_setting_would_use_up_the_reserve(
     # 12 per episode: after half of an episode the safest setting still costs 6; the reserve is 7.5.
     assert dial.weights([11.4], [500])[0] < 1.0
     assert dial.weights([11.5, 26.0], [500, 999]) == pytest.approx([1.0, 1.0])
+
+
+def test_the_safest_setting_is_the_most_performant_one_with_nearly_the_lowest_cost():
+    flat = [DialPoint(0.02, 28.0, 50.0), DialPoint(0.3, 26.0, 13.5), DialPoint(1.0, 23.0, 13.0)]
+    dial = Dial(RANGE, flat, cost_budget=25.0)
+    assert dial.safest_weight == 0.3
+    assert dial.weights([24.0, 0.0], [500, 0]).max() == pytest.approx(0.3)
+    assert budget().safest_weight == 1.0
+    assert Dial(RANGE, flat, prefer=0.0).weights([0.0], [0]) == pytest.approx([1.0])
 
 
 def test_episodes_above_the_budget_lower_the_aim_and_those_below_restore_it():

@@ -232,7 +232,7 @@ def _lookahead(builder: CBuilder, spec: BlendSpec, bound: BoundLookAhead) -> Fea
             SAFEST_COST=dial.safest_cost,
             RESERVE=RESERVE * dial.cost_budget,
             LOWEST_WEIGHT=low,
-            HIGHEST_WEIGHT=high,
+            SAFEST_WEIGHT=dial.safest_weight,
             MIDDLE_WEIGHT=float(np.sqrt(low * high)),
             HALF_LOG_RANGE=float(0.5 * np.log(high / low)),
             AIM_RATE=RATE,

@@ -12,14 +12,19 @@ from numpy.typing import ArrayLike
 
 from blendctl.arrays import FloatArray
 from blendctl.errors import InputError
+from blendctl.statistics import gamma_quantile
 
 PREFER = 0.5  # setting of the dial unless the user chooses another
 RATE = 0.1  # step size: share of an episode's relative excess by which the aim falls
 LOWEST_AIM = 0.25
 LARGEST_EXCESS = 3.0  # relative excess of one episode that counts; a smaller limit would ignore what rare bursts cost
-CAUTION = 1.645  # standard errors added to a measured cost: 95% of such bounds are above the true mean
+WITHIN = (
+    0.8  # share of the validation episodes that stayed within the budget at the setting that an episode starts with
+)
 # Share of the budget that the latch reserves: costs come in bursts, and the safest setting cannot stop one at once.
 RESERVE = 0.3
+# A weight that costs at most this times the lowest cost is safe enough: a larger one would lose return for nothing.
+NEARLY_LOWEST = 1.1
 
 
 @dataclass(frozen=True)
@@ -29,18 +34,25 @@ class DialPoint:
     weight: float
     return_mean: float
     cost_mean: float
-    cost_error: float = 0.0  # standard error of the mean cost; 0 if it is not known
+    cost_std: float | None = None  # over the episodes; None, if it is not known, takes it to be the mean
+
+    @property
+    def cost_within(self) -> float:
+        """Cost that a share WITHIN of the episodes does not exceed, at least the mean.
+
+        By a gamma distribution with the measured mean and spread: a few hundred episodes are too few for a quantile.
+        """
+        spread = self.cost_mean if self.cost_std is None else self.cost_std
+        if self.cost_mean <= 0.0 or spread <= 0.0:
+            return self.cost_mean
+        shape = (self.cost_mean / spread) ** 2
+        return max(gamma_quantile(shape, WITHIN) / shape, 1.0) * self.cost_mean
 
 
 def card_points(card: Mapping[str, Any]) -> list[DialPoint]:
     """Return the settings that the card of look-ahead networks lists; older cards have no spread of the cost."""
     return [
-        DialPoint(
-            point["weight"],
-            point["return_mean"],
-            point["cost_mean"],
-            point.get("cost_std", 0.0) / math.sqrt(max(point["episodes"], 1)),
-        )
+        DialPoint(point["weight"], point["return_mean"], point["cost_mean"], point.get("cost_std"))
         for point in card.get("dial", [])
     ]
 
@@ -50,18 +62,19 @@ class Dial:
 
     prefer: 0 is the safest setting (`weight_range[1]`), 1 the most performant (`weight_range[0]`); the weight lies
     between them on a logarithmic scale, the same at every decision.
-    cost_budget: cost that an episode of `episode_steps` steps may have. An episode starts with the smallest weight that
-    costs no more than the budget, by the upper confidence bound of what was measured, and becomes more careful when it
-    spends faster than that. Once the cost spent, the expected cost of the safest setting until the end and a reserve
-    exceed the budget, the safest setting drives (the latch). If episodes exceed the budget on average, the dial aims
-    lower.
+    cost_budget: cost that an episode of `episode_steps` steps may have. An episode starts with the smallest weight at
+    which 80% of the episodes cost no more than the budget, as measured, and becomes more careful when it spends faster
+    than that. Once the cost spent, the expected cost of the safest setting until the end and a reserve exceed the
+    budget, the safest setting drives (the latch): the smallest weight with nearly the lowest cost. If episodes exceed the budget on average, the dial aims lower.
 
     >>> points = [DialPoint(0.1, 28.0, 50.0), DialPoint(1.0, 20.0, 10.0)]
     >>> Dial((0.1, 1.0), points, prefer=0.5).weights(np.zeros(1), np.zeros(1)).round(3)
     array([0.316])
+    >>> round(points[0].cost_within, 1), round(points[1].cost_within, 1)
+    (80.5, 16.1)
     >>> budget = Dial((0.1, 1.0), points, cost_budget=30.0, episode_steps=100)
     >>> budget.weights(np.array([0.0, 25.0]), np.array([0, 10])).round(3)
-    array([0.316, 1.   ])
+    array([0.608, 1.   ])
     """
 
     def __init__(
@@ -91,14 +104,18 @@ class Dial:
         self._log_weights = np.log([point.weight for point in ordered])
         # A larger weight never costs more; a sample of episodes that shows otherwise is noise.
         self._costs = np.minimum.accumulate(np.array([point.cost_mean for point in ordered]))
-        upper = np.array([point.cost_mean + CAUTION * point.cost_error for point in ordered])
-        self._upper_costs = np.minimum.accumulate(upper)
+        safe = int(np.argmax(self._costs <= NEARLY_LOWEST * self._costs[-1])) if ordered else 0
+        self.safest_weight = (
+            self.high if self.cost_budget is None else min(max(ordered[safe].weight, self.low), self.high)
+        )
+        within = [point.cost_within for point in ordered] if self.cost_budget is not None else self._costs
+        self._costs_within = np.minimum.accumulate(np.array(within))
         self._returns = np.array([point.return_mean for point in ordered])
 
     @property
     def curve(self) -> tuple[FloatArray, FloatArray]:
-        """Upper bounds of mean costs per episode, ascending, and the logarithms of the weights that have them."""
-        return self._upper_costs[::-1], self._log_weights[::-1]
+        """Costs that most episodes do not exceed, ascending, and the logarithms of the weights that have them."""
+        return self._costs_within[::-1], self._log_weights[::-1]
 
     @property
     def safest_cost(self) -> float:
@@ -115,9 +132,9 @@ class Dial:
             f"{self.safest_cost:.1f}; the safest setting drives"
         )
 
-    def expected_return(self, cost: float) -> float:
-        """Return per episode of the setting with a mean cost, as measured."""
-        return float(np.interp(cost, self._upper_costs[::-1], self._returns[::-1]))
+    def expected_return(self, budget: float) -> float:
+        """Mean return per episode of the setting that a budget starts with, as measured."""
+        return float(np.interp(budget, self._costs_within[::-1], self._returns[::-1]))
 
     def weights(self, spent: ArrayLike, episode_step: ArrayLike) -> FloatArray:
         """Return the cost weight (B,) for the cost spent (B,) until control step episode_step (B,) of the episode."""
@@ -132,7 +149,7 @@ class Dial:
         affordable = np.minimum(rest / left, self.cost_budget * self.aim)
         log_weight = np.interp(affordable, *self.curve)
         latched = rest <= self.safest_cost * left + RESERVE * self.cost_budget
-        return np.clip(np.where(latched, self.high, np.exp(log_weight)), self.low, self.high)
+        return np.clip(np.where(latched, self.safest_weight, np.exp(log_weight)), self.low, self.safest_weight)
 
     def end_episodes(self, costs: FloatArray) -> None:
         """Aim lower after episodes that exceeded the budget, higher after those below it; costs (episodes,)."""

@@ -146,7 +146,7 @@ def stage_foresight(
         np.array([unit, unit / weight])[:objectives],
         weight,
         spent,
-        latched=dial.cost_budget is not None and weight >= dial.high * (1 - 1e-9),
+        latched=dial.cost_budget is not None and weight >= dial.safest_weight * (1 - 1e-9),
     )
 
 

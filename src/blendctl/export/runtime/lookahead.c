@@ -83,7 +83,7 @@ static double weight_of(double aim, double spent, int64_t steps)
     double log_weight;
     int j;
     if (rest <= D(SAFEST_COST) * left + D(RESERVE))
-        return D(HIGHEST_WEIGHT); /* the latch */
+        return D(SAFEST_WEIGHT); /* the latch */
     if (affordable < dial_costs[0])
         log_weight = dial_log_weights[0];
     else if (affordable >= dial_costs[DIAL_POINTS - 1])
@@ -94,7 +94,7 @@ static double weight_of(double aim, double spent, int64_t steps)
         log_weight = (dial_log_weights[j + 1] - dial_log_weights[j]) / (dial_costs[j + 1] - dial_costs[j])
                 * (affordable - dial_costs[j]) + dial_log_weights[j];
     }
-    return limit(exp(log_weight), D(LOWEST_WEIGHT), D(HIGHEST_WEIGHT));
+    return limit(exp(log_weight), D(LOWEST_WEIGHT), D(SAFEST_WEIGHT));
 }
 
 static double position_of(double weight)
