@@ -8,7 +8,7 @@ import pytest
 from blendctl import BlendingBandit
 from blendctl.cli import main
 from blendctl.controllers import open_controller
-from blendctl.controllers.zoo import PAIRS, ZOO, find_lookahead, shipped_controllers
+from blendctl.controllers.zoo import BUDGET_SETS, PAIRS, ZOO, find_lookahead, shipped_controllers
 from blendctl.directory_lock import DirectoryLock
 from blendctl.statistics import proportion_interval
 
@@ -53,8 +53,8 @@ def test_a_lookahead_blend_reports_its_budget(tmp_path, capsys):
     code, _, err = call(capsys, "blend", "PointGoal1", "--lookahead", "--cost-budget", 1, *where)
     summary = json.loads((tmp_path / "blend.json").read_text())
     assert code == 0
-    assert "warning: a cost budget of 1 per episode is below what PointGoal1/ppo-lagrangian costs alone" in err
-    assert summary["controllers"] == ["PointGoal1/ppo", "stop", "PointGoal1/ppo-lagrangian"]
+    assert "warning: a cost budget of 1 per episode is below what the safest setting costs" in err
+    assert summary["controllers"] == list(BUDGET_SETS["PointGoal1"])
     over = sum(cost > 1 for cost in summary["costs"])
     assert summary["over_budget"] == over / 2
     assert summary["over_budget_ci95"] == proportion_interval(over, 2)
@@ -62,21 +62,23 @@ def test_a_lookahead_blend_reports_its_budget(tmp_path, capsys):
     assert summary["features"] == "lookahead, cost budget 1"
 
 
-def test_a_budget_that_a_pair_cannot_hold_is_reported_at_once(tmp_path, capsys):
-    where = ("--controllers", *PAIRS["PointGoal1"], "--steps", 60, "--episodes", 1, "--no-alone")
-    code, _, err = call(capsys, "blend", "PointGoal1", "--lookahead", "--cost-budget", 1, *where)
+def test_a_budget_below_the_cost_of_the_safe_controller_is_reported_with_the_return_to_expect(tmp_path, capsys):
+    where = ("--steps", 20, "--episodes", 1, "--no-alone")
+    code, _, err = call(capsys, "blend", "CarButton1", "--lookahead", "--cost-budget", 20, *where)
     assert code == 0
-    assert "warning: a cost budget of 1 per episode is below what the safest setting costs" in err
+    assert "warning: a cost budget of 20 per episode is below what CarButton1/trpo-lagrangian costs alone" in err
+    assert "at a return of about" in err
 
 
+@pytest.mark.parametrize("cost_budget", [False, True])
 @pytest.mark.parametrize("world", PAIRS)
-def test_stop_is_a_default_controller_with_a_budget_where_networks_for_it_ship(world):
-    pair = shipped_controllers(world)
-    assert pair == PAIRS[world]
-    with_budget = shipped_controllers(world, cost_budget=True)
-    opened = [open_controller(name, world=world) for name in with_budget]
-    assert find_lookahead(opened) is not None
-    assert with_budget in (pair, (pair[0], "stop", pair[1]))
+def test_look_ahead_networks_ship_for_the_default_controllers(world, cost_budget):
+    names = shipped_controllers(world, cost_budget=cost_budget)
+    assert (names[0], names[-1]) == PAIRS[world]
+    assert find_lookahead([open_controller(name, world=world) for name in names]) is not None
+
+
+def test_worlds_without_controllers_have_no_default():
     assert shipped_controllers("PointGoal2", cost_budget=True) == ()
 
 

@@ -38,7 +38,7 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html", "c
 @shared.controllers_option(
     "Controllers, ordered from performant to safe: zoo names, files (.safetensors, .onnx, .pt, .zip), addresses "
     "(tcp://, unix:), classical ones (pure-pursuit, potential-field, heading-pid, stop), module:object.  "
-    "[the world's pair in the zoo; with --cost-budget and stop, if look-ahead networks for them ship]",
+    "[the world's pair in the zoo; with --cost-budget in some worlds more, see the documentation of look-ahead]",
     metavar="NAME|FILE|ADDRESS...",
 )
 @shared.trust_code_option

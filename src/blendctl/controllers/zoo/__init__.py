@@ -24,21 +24,27 @@ PAIRS = {
     "CarButton1": ("CarButton1/trpo", "CarButton1/trpo-lagrangian"),
 }
 
+# The controllers that commands use with a cost budget, where look-ahead networks of more than the pair ship: a budget
+# needs a controller that costs less than the safe one of the pair, or several that err in different places.
+BUDGET_SETS = {
+    "PointGoal1": (
+        "PointGoal1/ppo",
+        "PointGoal1/trpo",
+        "PointGoal1/trpo-lagrangian",
+        "PointGoal1/cpo",
+        "PointGoal1/ppo-lagrangian",
+    ),
+    "CarButton1": ("CarButton1/trpo", "stop", "CarButton1/trpo-lagrangian"),
+}
+
 ZOO = Path(__file__).parent
 LOOKAHEAD_SUFFIX = ".lookahead.safetensors"  # WORLD/NAME+NAME.lookahead.safetensors
 
 
 def shipped_controllers(world: str, *, cost_budget: bool = False) -> tuple[str, ...]:
-    """Return the controllers that commands use by default in a world: its pair, or none.
-
-    With a cost budget, `stop` stands between the two if look-ahead networks for all three ship: once a budget is nearly
-    spent, only standing still costs nothing.
-    """
-    pair = PAIRS.get(world, ())
-    if not pair or not set(pair) <= set(zoo_names()):
-        return ()
-    with_stop = (pair[0], "stop", pair[1])
-    return with_stop if cost_budget and lookahead_path(world, with_stop).is_file() else pair
+    """Return the controllers that `blend` uses by default in a world: its pair, or its set with a cost budget, or none."""
+    names = (BUDGET_SETS if cost_budget and world in BUDGET_SETS else PAIRS).get(world, ())
+    return names if {name for name in names if "/" in name} <= set(zoo_names()) else ()
 
 
 def zoo_names() -> list[str]:
