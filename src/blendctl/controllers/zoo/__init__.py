@@ -42,7 +42,7 @@ LOOKAHEAD_SUFFIX = ".lookahead.safetensors"  # WORLD/NAME+NAME.lookahead.safeten
 
 
 def shipped_controllers(world: str, *, cost_budget: bool = False) -> tuple[str, ...]:
-    """Return the controllers that `blend` uses by default in a world: its pair, or its set with a cost budget, or none."""
+    """Return the default controllers of `blend` in a world: its pair, or its set for a cost budget, or none."""
     names = (BUDGET_SETS if cost_budget and world in BUDGET_SETS else PAIRS).get(world, ())
     return names if {name for name in names if "/" in name} <= set(zoo_names()) else ()
 
