@@ -37,7 +37,7 @@ $(VENV)/.bench: $(VENV)/.dev
 	@touch $@
 
 run: $(VENV)/.core
-	@echo "==> blending the shipped PointGoal1 controllers within a cost budget of 25: five episodes each, performant, safe, blended"
+	@echo "==> blending the shipped PointGoal1 controllers within a cost budget of 25: five episodes by each of them, then by the blend"
 	@$(BIN)/blendctl blend PointGoal1 --cost-budget 25 --episodes 5 --seed 0 --out out/blend --replace
 	@$(BIN)/blendctl report out/blend -o out/blend/report.html
 

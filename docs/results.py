@@ -19,8 +19,12 @@ COMPARED = {  # methods of `compare` in the first table, if their results are pu
     "random-episode": "a coin before each episode",
     "paper": "the paper's blend",
     "lookahead": "look-ahead",
-    "lookahead-budget": "look-ahead, cost budget 25",
     "ceiling": "look-ahead oracle",
+}
+WITH_BUDGET = {"lookahead-budget": "**look-ahead, cost budget 25**"}  # the same with a budget for the pair
+WITH_FIVE = {  # the same with all controllers of PointGoal1
+    "lookahead": "look-ahead with five controllers",
+    "lookahead-budget": "**look-ahead with five controllers, cost budget 25**",
 }
 WITH_STOP = {  # the same with `stop` as a third controller
     "lookahead": "look-ahead with `stop`",
@@ -30,7 +34,13 @@ SIMULATED = {  # the same for comparisons on fewer episodes
     "simulated": "look-ahead by simulation of the true world",
     "twin": "look-ahead by simulation of a world rebuilt from the observation",
 }
-PUBLISHED = {"compare-{}": COMPARED, "compare-{}-stop": WITH_STOP, "simulated-{}": SIMULATED}  # by directory
+PUBLISHED = {  # by directory
+    "compare-{}": COMPARED,
+    "budget-{}": WITH_BUDGET,
+    "compare-{}-five": WITH_FIVE,
+    "compare-{}-stop": WITH_STOP,
+    "simulated-{}": SIMULATED,
+}
 RULE = "|---|---|---|---|---|\n"
 COMPARE_HEAD = "| world | driver | return | cost | over 25 | corner score |\n|---|---|---|---|---|---|\n"
 PAPER_HEAD = f"| world | driver | return | cost | correct choices |\n{RULE}"
