@@ -26,13 +26,15 @@ class Panel {
 
   block(title, note) {
     const block = element("div", { class: "index" }, element("h3", {}, title, element("span", {}, note)));
+    // One layout for all bars: with two widths, equal values would have unequal lengths.
+    const bar = this.names.some((name) => name.length > 13) ? "bar long" : "bar";
     const rows = this.names.map((name, arm) => {
       const zero = element("i", { class: "zero" });
       const span = fill(element("i", { class: "span" }), arm);
       const mean = fill(element("i", { class: "mean" }), arm);
       const value = element("span", { class: "value" });
       const track = element("span", { class: "track", "aria-hidden": "true" }, zero, span, mean);
-      const row = element("div", { class: name.length > 13 ? "bar long" : "bar" }, element("span", { class: "label", title: name }, name), track, value);
+      const row = element("div", { class: bar }, element("span", { class: "label", title: name }, name), track, value);
       block.append(row);
       return { row, zero, span, mean, value };
     });
