@@ -13,6 +13,7 @@ from blendctl.controllers import load
 from blendctl.controllers.lookahead_network import EpisodeMemory
 from blendctl.controllers.zoo import PAIRS, find_lookahead
 from blendctl.envs import SingleWorld
+from blendctl.features.dial import Dial, card_points
 
 BUDGET = 30.0
 STEPS = 300
@@ -105,5 +106,6 @@ def test_the_latch_is_explained(budget, words, tmp_path):
     world.close()
     record = read_record(tmp_path, step=6)
     assert words in explain_record(record)
-    low, high = record.run_info.lookahead.weight_range
-    assert record.foresight.weight == pytest.approx(high) if budget == 0 else low <= record.foresight.weight < high
+    network, weight = find_lookahead(pair), record.foresight.weight
+    safest = Dial(network.weight_range, card_points(network.card), cost_budget=budget).safest_weight
+    assert weight == pytest.approx(safest) if budget == 0 else network.weight_range[0] <= weight < safest
