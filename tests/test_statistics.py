@@ -82,6 +82,30 @@ def test_the_bootstrap_draws_the_same_rows_of_all_samples():
     assert (low, high) == pytest.approx((1.0, 1.0))
 
 
+@pytest.mark.parametrize("groups", [2, 3, 10])
+def test_groups_are_drawn_too_and_their_spread_is_not_underestimated(groups):
+    """Groups that differ and rows that do not: the resampled means spread like the mean of that many groups."""
+    levels = np.arange(groups, dtype=np.float64)
+    sample = np.repeat(levels, 30).reshape(groups, 30, 1)
+    seen = []
+
+    def statistic(means):
+        seen.append(means[0])
+        return means[0]
+
+    assert bootstrap_interval(statistic, [sample], rng=np.random.default_rng(4), resamples=20_000) is not None
+    assert seen[0].mean() == pytest.approx(levels.mean(), abs=0.05)
+    assert seen[0].std() == pytest.approx(levels.std(ddof=1) / np.sqrt(groups), rel=0.03)
+
+
+def test_one_group_is_a_sample_without_groups():
+    sample = np.random.default_rng(5).normal(size=(40, 1))
+    plain, grouped = (
+        bootstrap_interval(lambda m: m[0], [one], rng=np.random.default_rng(0)) for one in (sample, sample[np.newaxis])
+    )
+    assert grouped == pytest.approx(plain)
+
+
 def test_a_statistic_that_is_often_undefined_has_no_interval():
     sample = np.random.default_rng(3).normal(size=(10, 1))
     assert bootstrap_interval(lambda m: np.sqrt(m[0], where=m[0] > 0, out=np.full(m[0].shape, np.nan)), [sample],

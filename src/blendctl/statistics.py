@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from blendctl.arrays import FloatArray as FloatArray
+from blendctl.arrays import IntArray
 from blendctl.errors import InputError
 
 LEVEL = 0.95  # probability that an interval covers the true value
@@ -106,6 +107,7 @@ def bootstrap_interval(
     """Return the percentile bootstrap interval of a statistic of the means of paired samples, each (n, k).
 
     Every resample draws the same rows of all samples, so variation that all samples share does not widen the interval.
+    A sample of shape (groups, n, k) has each row once per group, such as a training seed: groups are drawn too.
     `statistic` takes the means of each sample, (k, resamples), and returns (resamples,), NaN where it is undefined.
     None if it is undefined in more than 5% of the resamples.
 
@@ -114,12 +116,27 @@ def bootstrap_interval(
     >>> [round(end, 1) for end in interval]
     [6.9, 11.9]
     """
-    n = len(samples[0])
+    n = samples[0].shape[-2]
     rows = rng.integers(n, size=(resamples, n))
-    values = statistic(*(sample[rows].mean(axis=1).T for sample in samples))
+    values = statistic(*(_resampled_means(sample, rows, rng) for sample in samples))
     known = values[np.isfinite(values)]
     if len(known) < (1.0 - UNDEFINED_SHARE) * resamples:
         return None
     tail = (1.0 - level) / 2.0
     low, high = np.quantile(known, [tail, 1.0 - tail]).tolist()
     return [low, high]
+
+
+def _resampled_means(sample: FloatArray, rows: IntArray, rng: np.random.Generator) -> FloatArray:
+    """Return the means (k, resamples) of the drawn rows (resamples, n) of a sample (n, k) or (groups, n, k).
+
+    Drawing g groups out of g shows a variance that is too small by (g - 1) / g, which matters for three groups: the
+    weights of the groups are spread by as much (Rao and Wu, 1988).
+    """
+    if sample.ndim == 2:
+        return np.asarray(sample[rows].mean(axis=1).T)
+    means = np.stack([group[rows].mean(axis=1) for group in sample])  # (groups, resamples, k)
+    count = len(sample)
+    drawn = rng.multinomial(count, np.full(count, 1.0 / count), size=len(rows)) / count
+    weights = 1.0 / count + math.sqrt(count / max(count - 1, 1)) * (drawn - 1.0 / count)  # (resamples, groups)
+    return np.asarray(np.einsum("rg,grk->kr", weights, means))

@@ -16,13 +16,13 @@ PAIR = ("PointGoal1/ppo", "PointGoal1/ppo-lagrangian")
 
 
 def made_up(comparison, outcome):
-    """Return the table of a comparison in which `outcome(method, setting, seed)` is return and cost of an episode."""
+    """Return the table of a comparison in which `outcome(unit, seed)` is return and cost of an episode."""
     planned = comparison.units()
     finished = []
     for entry in planned:
         rows = []
         for index in range(entry.count):
-            value, cost = outcome(entry.method, entry.setting, entry.unit.parameters["seed"] + index)
+            value, cost = outcome(entry, entry.unit.parameters["seed"] + index)
             sums = {"length": 10, "driven_0": 5.0, "switches": 1, "correct": 0, "judged": 0, "gap": 0.0, "loss": 0.0}
             rows.append({"return": value, "cost": cost} | sums)
         table = pa.Table.from_pylist(rows) if rows else None
@@ -45,9 +45,44 @@ def test_more_controllers_than_two_drive_together():
 
 def test_look_ahead_networks_of_a_run_directory_are_part_of_every_unit(tmp_path):
     shipped = {entry.unit.key for entry in Comparison("PointGoal1", PAIR, ("lookahead",)).units()}
-    other = Comparison("PointGoal1", PAIR, ("lookahead",), lookahead=str(tmp_path))
-    assert other.lookahead == str(tmp_path / "lookahead.safetensors")
+    other = Comparison("PointGoal1", PAIR, ("lookahead",), lookahead=(str(tmp_path),))
+    assert other.lookahead == (str(tmp_path / "lookahead.safetensors"),)
     assert not shipped & {entry.unit.key for entry in other.units()}
+    with pytest.raises(InputError, match="networks must differ"):
+        Comparison(
+            "PointGoal1", PAIR, ("lookahead",), lookahead=(str(tmp_path), str(tmp_path / "lookahead.safetensors"))
+        )
+
+
+def test_methods_that_look_ahead_run_with_all_networks_and_the_others_once(tmp_path):
+    trainings = tuple(str(tmp_path / name) for name in "abc")
+    comparison = Comparison("PointGoal1", PAIR, ("lookahead", "random"), episodes=10, seed=0, lookahead=trainings)
+
+    def outcome(entry, seed):
+        """Every network returns 1 more than the one before."""
+        alone = {"performant": (26.0, 60.0), "safe": (20.0, 20.0)}
+        return alone.get(entry.method) or (22.0 + entry.networks + seed % 2, 20.0)
+
+    table = made_up(comparison, outcome)
+    rows = table.to_pylist()
+    assert {row["networks"] for row in rows if row["method"] == "lookahead"} == {0, 1, 2}
+    assert {row["networks"] for row in rows if row["method"] != "lookahead"} == {0}
+    methods = standings(comparison.compared(), table)["methods"]
+    summary = methods["lookahead"]
+    assert summary["return_mean"] == pytest.approx(23.5)
+    assert summary["episodes"] == 10
+    assert [one["return_mean"] for one in summary["networks"]] == pytest.approx([22.5, 23.5, 24.5])
+    assert summary["corner_score"] == pytest.approx(np.mean([one["corner_score"] for one in summary["networks"]]))
+    # The networks differ by 1, single episodes hardly: the interval is that of three networks.
+    low, high = summary["return_ci95"]
+    widths = [np.diff(one["return_ci95"])[0] for one in summary["networks"]]
+    assert high - low > 1.5 * max(widths)
+    assert low < 22.6
+    assert high > 24.4
+    assert len(summary["sweep"]) == len(METHODS["lookahead"].settings)
+    assert "networks" not in methods["random"]
+    shown = mark_shown(comparison.compared(), table).to_pylist()
+    assert sum(row["shown"] for row in shown if row["method"] == "lookahead") == 3 * 10
 
 
 def test_more_episodes_keep_the_units_that_were_run():
@@ -72,7 +107,7 @@ def test_trainings_come_before_what_needs_them_and_see_other_layouts():
 
 def test_every_setting_and_episode_has_its_row_in_order():
     comparison = Comparison("PointGoal1", PAIR, ("random",), episodes=5, block=2, seed=10)
-    table = made_up(comparison, lambda method, setting, seed: (float(seed), float(setting)))
+    table = made_up(comparison, lambda entry, seed: (float(seed), float(entry.setting)))
     assert len(table) == (1 + 1 + 3) * 5
     random = table.to_pylist()[10:]
     assert [row["seed"] for row in random] == [10, 11, 12, 13, 14] * 3
@@ -85,7 +120,8 @@ def test_a_swept_method_is_judged_by_episodes_that_did_not_choose():
     """One threshold shines on even episodes, another on odd ones: choosing fairly must meet the wrong half."""
     good, bad = (26.0, 20.0), (20.0, 60.0)
 
-    def outcome(method, setting, seed):
+    def outcome(entry, seed):
+        method, setting = entry.method, entry.setting
         if method == "performant":
             return 26.0, 60.0
         if method == "safe":
@@ -112,7 +148,8 @@ def test_a_swept_method_is_judged_by_episodes_that_did_not_choose():
 def test_a_learner_that_helped_to_choose_does_not_judge():
     """With blocks, whose worlds share a learner, whole blocks choose for the others."""
 
-    def outcome(method, setting, seed):
+    def outcome(entry, seed):
+        method, setting = entry.method, entry.setting
         alone = {"performant": (26.0, 60.0), "safe": (20.0, 20.0)}
         lucky = setting == (1 if seed < 4 else 4)  # in the first block one setting shines, in the second another
         return alone.get(method) or ((26.0, 20.0) if lucky else (20.0, 60.0))
@@ -128,9 +165,9 @@ def test_a_learner_that_helped_to_choose_does_not_judge():
 
 
 def test_standings_are_as_promised():
-    def outcome(method, setting, seed):
+    def outcome(entry, seed):
         points = {"performant": (26.0, 59.4), "safe": (20.9, 29.2)}
-        value, cost = points.get(method, (25.1, 35.4))
+        value, cost = points.get(entry.method, (25.1, 35.4))
         return value + (seed % 3 - 1), cost + (seed % 2)
 
     comparison = Comparison("PointGoal1", PAIR, ("ceiling",), episodes=6, seed=0)

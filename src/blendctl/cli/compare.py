@@ -54,8 +54,9 @@ def _list_methods(ctx: click.Context, param: click.Parameter, value: bool) -> No
     metavar="PERFORMANT ... SAFE",
 )
 @click.option(
-    "--lookahead", metavar="FILE|DIR|NAME", default=None,
-    help="Look-ahead networks: a file, a run directory of train-lookahead, or a name in the zoo.  [those that ship]",
+    "--lookahead", multiple=True, metavar="FILE|DIR|NAME",
+    help="Look-ahead networks: files, run directories of train-lookahead, or names in the zoo. With several, as of "
+    "several training seeds, means and intervals are over all of them.  [those that ship]",
 )  # fmt: skip
 @shared.number_option("--episodes", "Episodes per method.", default=30)
 @shared.seed_option(1_000_000, per_episode=True)
@@ -158,7 +159,8 @@ def _without_unsupported(plan: Comparison, *, requested: tuple[str, ...]) -> Com
         capable = worlds
     supported = []
     for name, method in plan.table_of_methods().items():
-        requirement = missing_requirement(method, pair, lookahead=plan.lookahead, worlds=capable)
+        needed = [missing_requirement(method, pair, lookahead=one, worlds=capable) for one in plan.lookahead or (None,)]
+        requirement = next(filter(None, needed), None)
         if requirement is None:
             supported.append(name)
         elif name in requested or name in plan.values:
@@ -258,12 +260,14 @@ def _write(store: Store, table: Any, scores: dict[str, Any]) -> None:
 
 
 def _table(scores: dict[str, Any]) -> Table:
+    several = max(len(row.get("networks", ())) for row in scores["methods"].values())
     table = make_table(
         "", "return", "±", "cost", "±", "share", "correct", "score", "95%",
         title=f"{scores['world']}, {scores['episodes']} episodes from seed {scores['seed']}",
         caption="means with 95% intervals; share: of the performant controller; correct: choices that no other "
         "controller's next step dominates; score: 0 on the mixing line, 1 at the corner; *: best setting of a sweep, "
-        f"chosen {'on other episodes' if scores['episodes'] > 1 else 'on the same episode'}",
+        f"chosen {'on other episodes' if scores['episodes'] > 1 else 'on the same episode'}"
+        + (f"; look-ahead: means and intervals over {several} networks and the episodes" if several else ""),
     )  # fmt: skip
     for name, row in scores["methods"].items():
         interval = row["corner_score_ci95"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,6 +34,7 @@ COLUMNS = pa.schema(
         ("method", pa.string()),
         ("setting", pa.int32()),  # number of the method's setting
         ("parameters", pa.string()),  # of the setting, as JSON
+        ("networks", pa.int32()),  # number of the look-ahead networks, from 0
         ("seed", pa.int64()),  # of the episode's layout
         *EPISODE_COLUMNS.items(),
         ("jerk", pa.float64()),  # mean change of the action between control steps
@@ -70,6 +72,7 @@ class ComparisonUnit:
     method: str
     setting: int  # number of the method's setting; -1 for a training
     count: int  # episodes
+    networks: int = 0  # number of the look-ahead networks
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,8 @@ class Comparison:
 
     controllers: performant first, safe last: these define the corner score. values: other values of the methods'
     parameters, {"ceiling": {"samples": "5"}}.
+    lookahead: files, run directories or zoo names of look-ahead networks, such as those of several training seeds: a
+    method that looks ahead runs with each. None: the networks that ship.
     environment: an environment other than a world of blendctl; `world` is then its name. blend: directory of a saved
     blend, which is one more method; every episode starts with it as it was saved.
     Blocks of episodes run in lock-step; in a block, one learner of a bandit learns from all worlds.
@@ -92,7 +97,7 @@ class Comparison:
     block: int = 15  # episodes per unit
     judge_every: int = 10  # control steps between two evaluated choices; 0: none
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    lookahead: str | None = None  # file, run directory or zoo name of look-ahead networks; None: those that ship
+    lookahead: tuple[str, ...] = ()
     environment: EnvironmentSpec | None = None
     blend: str | None = None
 
@@ -116,9 +121,11 @@ class Comparison:
                 "a comparison needs two controllers or more, performant first and safe last, "
                 f"actually: {len(self.controllers)}"
             )
-        if self.lookahead is not None:
-            path = lookahead_file(self.lookahead)
-            object.__setattr__(self, "lookahead", str(path / LOOKAHEAD_FILE if path.is_dir() else path))
+        paths = map(lookahead_file, self.lookahead)
+        files = [str(path / LOOKAHEAD_FILE if path.is_dir() else path) for path in paths]
+        if len(set(files)) < len(files):
+            raise InputError(f"look-ahead networks must differ, actually: {' '.join(self.lookahead)}")
+        object.__setattr__(self, "lookahead", tuple(files))
         for name in self.values:
             if find_method(name).name not in self.methods:
                 raise InputError(f"parameters are set for {name}, which is not among the methods compared")
@@ -136,7 +143,7 @@ class Comparison:
                 "steps": self.steps,
             }
             | ({} if self.environment is None else {"environment": self.environment.to_dict()})
-            | ({} if self.lookahead is None else {"lookahead": file_digests(self.world, [self.lookahead])})
+            | ({"lookahead": file_digests(self.world, self.lookahead)} if self.lookahead else {})
         )
 
     def _digests(self) -> list[str]:
@@ -161,19 +168,20 @@ class Comparison:
     def units(self) -> list[ComparisonUnit]:
         """Split the comparison into units: those that define the score, trainings, then the longest first."""
         common: dict[str, Any] = {"world": self.world, "controllers": list(self.controllers), "steps": self.steps}
-        common |= {} if self.lookahead is None else {"lookahead": self.lookahead}
+        common |= {"lookahead": self.lookahead[0]} if self.lookahead else {}
         common |= {} if self.environment is None else {"environment": self.environment.to_dict()}
         training_seed = (self.seed + TRAINING_SEEDS) % (LARGEST_SEED - ROOM)
         ranked: list[tuple[int, ComparisonUnit]] = []
         for method in self.table_of_methods().values():
             rank = 0 if method.name in ALONE else 2 if method.heavy else 3
+            several = self.lookahead[1:] if method.needs == "lookahead" else ()
             for number, setting in enumerate(method.settings):
                 after = None
                 if method.trained:
                     training = {"method": method.name, "setting": dict(setting), "seed": training_seed}
                     after = Unit(TRAIN, common | training)
                     ranked.append((1, ComparisonUnit(after, method.name, -1, 0)))
-                for first in range(0, self.episodes, self.block):
+                for networks, first in itertools.product(range(1 + len(several)), range(0, self.episodes, self.block)):
                     count = min(self.block, self.episodes - first)
                     parameters = common | {
                         "method": method.name,
@@ -182,11 +190,12 @@ class Comparison:
                         "count": count,
                         "judge_every": self.judge_every,
                     }
+                    parameters |= {"lookahead": several[networks - 1]} if networks else {}
                     unit = Unit(EPISODES, parameters, after=after)
                     if method.name == BLEND:
                         seeds = {"seed": self.seed + first, "count": count}
                         unit = Unit(BLEND_EPISODES, common | seeds | describe_blend(str(self.blend)))
-                    ranked.append((rank, ComparisonUnit(unit, method.name, number, count)))
+                    ranked.append((rank, ComparisonUnit(unit, method.name, number, count, networks)))
         return [entry for _, entry in sorted(ranked, key=lambda pair: pair[0])]
 
     def finished(self, done: Iterable[FinishedUnit]) -> Comparison | None:
@@ -200,12 +209,17 @@ class Comparison:
         return replace(self, methods=whole, values=values)
 
     def rows(self, planned: Sequence[ComparisonUnit], finished: Iterable[FinishedUnit]) -> pa.Table:
-        """Return the table of all episodes: a row per method, setting and episode, in that order."""
+        """Return the table of all episodes: a row per method, networks, setting and episode, in that order."""
         results = {done.unit.key: done.result for done in finished}
         methods = self.table_of_methods()
         ordered = sorted(
             (entry for entry in planned if entry.setting >= 0),
-            key=lambda entry: (self.methods.index(entry.method), entry.setting, entry.unit.parameters["seed"]),
+            key=lambda entry: (
+                self.methods.index(entry.method),
+                entry.networks,
+                entry.setting,
+                entry.unit.parameters["seed"],
+            ),
         )
         rows = []
         for entry in ordered:
@@ -213,6 +227,7 @@ class Comparison:
                 "method": entry.method,
                 "setting": entry.setting,
                 "parameters": json.dumps(methods[entry.method].settings[entry.setting]),
+                "networks": entry.networks,
             }
             first = entry.unit.parameters["seed"]
             table = results[entry.unit.key].table

@@ -165,7 +165,7 @@ def compare(
                 sums = [row for one in seeds for row in drive_blend(first, maker(one), seed=one)]
             else:
                 sums = runner.run(method, setting, episodes=episodes, seed=seed, block=block)
-            about = {"method": method.name, "setting": number, "parameters": json.dumps(setting)}
+            about = {"method": method.name, "setting": number, "parameters": json.dumps(setting), "networks": 0}
             rows += [
                 about | {"seed": seed + i} | episode_columns(row) | jerk_columns(row) for i, row in enumerate(sums)
             ]

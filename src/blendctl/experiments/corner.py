@@ -85,14 +85,14 @@ def score_episodes(
     """Score the episodes of a method, each (episodes, 2) of return and cost, row i of all on the same seed.
 
     The bootstrap draws the same episodes for all three: shared layout difficulty cancels, and does not widen the
-    interval.
+    interval. method may be (networks, episodes, 2), of several trainings: the bootstrap draws these too.
     """
     corner = Corner(_point(performant), _point(safe))
     reason = corner.reason()
     if reason is not None:
         return Score(None, None, reason)
     value = float(corner.score(*_point(method)))
-    if len(method) < 2:
+    if method.shape[-2] < 2:
         return Score(value, None, "an interval needs two episodes or more")
     interval = bootstrap_interval(_score_of_means, (method, performant, safe), rng=rng, resamples=resamples)
     if interval is None:
@@ -106,5 +106,5 @@ def _score_of_means(method: FloatArray, performant: FloatArray, safe: FloatArray
 
 
 def _point(sample: FloatArray) -> tuple[float, float]:
-    mean = sample.mean(axis=0)
+    mean = sample.mean(axis=tuple(range(sample.ndim - 1)))
     return float(mean[0]), float(mean[1])

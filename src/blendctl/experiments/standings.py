@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from blendctl.arrays import FloatArray
 from blendctl.errors import InputError
 from blendctl.experiments.compare import ALONE, Compared
 from blendctl.experiments.corner import Corner, score_episodes
-from blendctl.statistics import mean_columns, proportion_interval
+from blendctl.statistics import bootstrap_interval, mean_columns, proportion_interval
 from blendctl.switches.methods import Method
 
 BOOTSTRAP_SEED = 20
@@ -27,28 +27,35 @@ MEASURES = ("return", "cost", "length", *SHOWN_MEANS.values())
 
 @dataclass(frozen=True)
 class Sample:
-    """The episodes of one method: of every setting, with the setting that represents it."""
+    """The episodes of one method: of every setting, with the setting that represents it.
+
+    A method that was compared with several look-ahead networks has the same episodes with each of them.
+    """
 
     settings: list[dict[str, Any]]
-    measures: dict[str, FloatArray]  # each (settings, episodes)
+    measures: dict[str, FloatArray]  # each (networks, settings, episodes)
     chosen: NDArray[np.intp]  # (episodes,) setting that represents the method in each episode
     choice: str  # how it was chosen: "fixed", "on other episodes", "on the same episodes"
 
     def shown(self, measure: str) -> FloatArray:
-        """Return a measure (episodes,) of the episodes that represent the method."""
+        """Return a measure (networks, episodes) of the episodes that represent the method."""
         values = self.measures[measure]
-        return np.asarray(values[self.chosen, np.arange(values.shape[1])])
+        return np.asarray(values[:, self.chosen, np.arange(values.shape[2])])
 
     def points(self) -> FloatArray:
-        """Return (episodes, 2): return and cost of the episodes that represent the method."""
-        return np.stack([self.shown("return"), self.shown("cost")], axis=1)
+        """Return (networks, episodes, 2): return and cost of the episodes that represent the method."""
+        return np.stack([self.shown("return"), self.shown("cost")], axis=-1)
+
+    def sweep(self) -> FloatArray:
+        """Return (settings, networks, episodes, 2): return and cost of all episodes."""
+        return np.stack([self.measures["return"], self.measures["cost"]], axis=-1).swapaxes(0, 1)
 
 
 def standings(comparison: Compared, table: pa.Table) -> dict[str, Any]:
     """Sum up a comparison's table as JSON data: `{"methods": {name: {"return_mean", ..., "corner_score"}}}`."""
     methods = comparison.methods
     samples = _samples(methods, table, block=comparison.block)
-    performant, safe = (samples[name].points() for name in ALONE)
+    performant, safe = (samples[name].points()[0] for name in ALONE)
     line = [performant.mean(axis=0).tolist(), safe.mean(axis=0).tolist()]
     period = _control_period(comparison.world)
     corner = {"return": float(performant[:, 0].mean()), "cost": float(safe[:, 1].mean())}
@@ -97,19 +104,19 @@ def mark_shown(comparison: Compared, table: pa.Table) -> pa.Table:
 def _samples(methods: Mapping[str, Method], table: pa.Table, *, block: int) -> dict[str, Sample]:
     """Read the table; choose a setting for methods that were swept."""
     columns = {name: _column(table, name) for name in MEASURES}
-    names = np.array(table["method"].to_pylist())
+    names, numbers = np.array(table["method"].to_pylist()), _column(table, "networks")
     samples: dict[str, Sample] = {}
     for name, method in methods.items():
         rows, count = names == name, len(method.settings)
-        measures = {key: columns[key][rows].reshape(count, -1) for key in MEASURES}
-        episodes = measures["return"].shape[1]
-        if method.shown is not None or count == 1:
-            chosen, choice = np.full(episodes, method.shown or 0), "fixed"
-        else:
-            points = np.stack([measures["return"], measures["cost"]], axis=-1)
-            performant, safe = (samples[key].points() for key in ALONE)
-            chosen, choice = _choose(points, performant, safe, block=block)
-        samples[name] = Sample(method.settings, measures, chosen.astype(np.intp), choice)
+        networks = len(np.unique(numbers[rows]))
+        measures = {key: columns[key][rows].reshape(networks, count, -1) for key in MEASURES}
+        episodes = measures["return"].shape[2]
+        sample = Sample(method.settings, measures, np.full(episodes, method.shown or 0), "fixed")
+        if method.shown is None and count > 1:
+            performant, safe = (samples[key].points()[0] for key in ALONE)
+            chosen, choice = _choose(sample.sweep().mean(axis=1), performant, safe, block=block)
+            sample = replace(sample, chosen=chosen, choice=choice)
+        samples[name] = sample
     return samples
 
 
@@ -152,24 +159,40 @@ def _summary(sample: Sample, performant: FloatArray, safe: FloatArray, *, help: 
         summary[name] = float(known.mean()) if len(known) else None
     summary["parameters"] = [sample.settings[index] for index in np.unique(sample.chosen)]
     if len(sample.settings) > 1:
-        points = np.stack([sample.measures["return"], sample.measures["cost"]], axis=-1)  # (settings, episodes, 2)
         summary["sweep"] = [
-            {"parameters": setting} | _means(points[index], performant, safe)
-            for index, setting in enumerate(sample.settings)
+            {"parameters": setting} | _means(points, performant, safe)
+            for setting, points in zip(sample.settings, sample.sweep(), strict=True)
         ]
+    if len(sample.points()) > 1:
+        summary["networks"] = [_means(points[np.newaxis], performant, safe) for points in sample.points()]
     return summary
 
 
 def _means(points: FloatArray, performant: FloatArray, safe: FloatArray) -> dict[str, Any]:
-    rng = np.random.default_rng(BOOTSTRAP_SEED)  # the same resamples for every method
-    score = score_episodes(points, performant, safe, rng=rng)
-    over = int((points[:, 1] > COST_BUDGET).sum())
+    """Sum up the episodes of a method, points (networks, episodes, 2), with intervals over episodes and networks."""
+    score = score_episodes(points, performant, safe, rng=np.random.default_rng(BOOTSTRAP_SEED))
+    over = points[..., 1] > COST_BUDGET
+    if len(points) == 1:
+        columns = mean_columns({"return": points[0, :, 0], "cost": points[0, :, 1]})
+        over_interval: list[float] | None = proportion_interval(int(over.sum()), over.size)
+    else:
+        columns = {}
+        for name, values in (("return", points[..., 0]), ("cost", points[..., 1])):
+            columns |= {f"{name}_mean": float(values.mean()), f"{name}_ci95": _interval(values)}
+        over_interval = _interval(over.astype(np.float64))
     return {
-        "episodes": len(points),
-        **mean_columns({"return": points[:, 0], "cost": points[:, 1]}),
-        "over_budget": over / len(points),
-        "over_budget_ci95": proportion_interval(over, len(points)),
+        "episodes": points.shape[1],
+        **columns,
+        "over_budget": float(over.mean()),
+        "over_budget_ci95": over_interval,
         "corner_score": score.value,
         "corner_score_ci95": score.interval,
         "corner_score_reason": score.reason,
     }
+
+
+def _interval(values: FloatArray) -> list[float] | None:
+    """Return the interval of the mean of values (networks, episodes), over both."""
+    # The same resamples for every method.
+    rng = np.random.default_rng(BOOTSTRAP_SEED)
+    return bootstrap_interval(lambda means: means[0], [values[..., np.newaxis]], rng=rng)
