@@ -47,6 +47,7 @@ def test_the_spread_of_a_measured_cost_comes_from_the_card():
     point = {"weight": 0.1, "return_mean": 9.0, "cost_mean": 20.0, "over_budget": 0.3, "episodes": 100, "seed": 0}
     assert card_points({"dial": [point]}) == [DialPoint(0.1, 9.0, 20.0)]
     assert card_points({"dial": [point | {"cost_std": 30.0}]}) == [DialPoint(0.1, 9.0, 20.0, 30.0)]
+    assert card_points({"dial": [point | {"episodes": 200}]}) == [DialPoint(0.1, 9.0, 20.0, episodes=200)]
     assert card_points({}) == []
     assert DialPoint(0.1, 9.0, 0.0, 0.0).cost_within == 0.0
 
@@ -81,6 +82,10 @@ def test_the_safest_setting_is_the_most_performant_one_with_nearly_the_lowest_co
     assert dial.safest_weight == 0.3
     assert dial.weights([24.0, 0.0], [500, 0]).max() == pytest.approx(0.3)
     assert budget().safest_weight == 1.0
+    spread = [DialPoint(0.02, 28.0, 50.0, 9.0), DialPoint(0.3, 26.0, 13.9, 9.0), DialPoint(1.0, 23.0, 13.0, 9.0, 100)]
+    assert Dial(RANGE, spread, cost_budget=25.0).safest_weight == 0.3  # the lowest is uncertain by 0.9
+    surely = [*spread[:2], DialPoint(1.0, 23.0, 13.0, 9.0, 10_000)]
+    assert Dial(RANGE, surely, cost_budget=25.0).safest_weight == 1.0
     assert Dial(RANGE, flat, prefer=0.0).weights([0.0], [0]) == pytest.approx([1.0])
 
 

@@ -23,8 +23,6 @@ WITHIN = (
 )
 # Share of the budget that the latch reserves: costs come in bursts, and the safest setting cannot stop one at once.
 RESERVE = 0.3
-# A weight that costs at most this times the lowest cost is safe enough: a larger one would lose return for nothing.
-NEARLY_LOWEST = 1.1
 
 
 @dataclass(frozen=True)
@@ -35,6 +33,7 @@ class DialPoint:
     return_mean: float
     cost_mean: float
     cost_std: float | None = None  # over the episodes; None, if it is not known, takes it to be the mean
+    episodes: int = 100  # that were measured
 
     @property
     def cost_within(self) -> float:
@@ -42,18 +41,26 @@ class DialPoint:
 
         By a gamma distribution with the measured mean and spread: a few hundred episodes are too few for a quantile.
         """
-        spread = self.cost_mean if self.cost_std is None else self.cost_std
-        if self.cost_mean <= 0.0 or spread <= 0.0:
+        if self.cost_mean <= 0.0 or self._spread <= 0.0:
             return self.cost_mean
-        shape = (self.cost_mean / spread) ** 2
+        shape = (self.cost_mean / self._spread) ** 2
         return max(gamma_quantile(shape, WITHIN) / shape, 1.0) * self.cost_mean
+
+    @property
+    def cost_error(self) -> float:
+        """Standard error of the mean cost."""
+        return self._spread / math.sqrt(max(self.episodes, 1))
+
+    @property
+    def _spread(self) -> float:
+        return abs(self.cost_mean) if self.cost_std is None else self.cost_std
 
 
 def card_points(card: Mapping[str, Any]) -> list[DialPoint]:
     """Return the settings that the card of look-ahead networks lists; older cards have no spread of the cost."""
     return [
-        DialPoint(point["weight"], point["return_mean"], point["cost_mean"], point.get("cost_std"))
-        for point in card.get("dial", [])
+        DialPoint(p["weight"], p["return_mean"], p["cost_mean"], p.get("cost_std"), p["episodes"])
+        for p in card.get("dial", [])
     ]
 
 
@@ -65,8 +72,8 @@ class Dial:
     cost_budget: cost that an episode of `episode_steps` steps may have. An episode starts with the smallest weight at
     which 80% of the episodes cost no more than the budget, as measured, and becomes more careful when it spends faster
     than that. Once the cost spent, the expected cost of the safest setting until the end and a reserve exceed the
-    budget, the safest setting drives (the latch): the smallest weight with nearly the lowest cost. If episodes exceed
-    the budget on average, the dial aims lower.
+    budget, the safest setting drives (the latch): the smallest weight whose cost is within a standard error of the
+    lowest. If episodes exceed the budget on average, the dial aims lower.
 
     >>> points = [DialPoint(0.1, 28.0, 50.0), DialPoint(1.0, 20.0, 10.0)]
     >>> Dial((0.1, 1.0), points, prefer=0.5).weights(np.zeros(1), np.zeros(1)).round(3)
@@ -105,7 +112,9 @@ class Dial:
         self._log_weights = np.log([point.weight for point in ordered])
         # A larger weight never costs more; a sample of episodes that shows otherwise is noise.
         self._costs = np.minimum.accumulate(np.array([point.cost_mean for point in ordered]))
-        safe = int(np.argmax(self._costs <= NEARLY_LOWEST * self._costs[-1])) if ordered else 0
+        # A larger weight whose cost is hardly lower would lose return for nothing.
+        lowest = min(ordered, key=lambda point: point.cost_mean, default=DialPoint(self.high, 0.0, 0.0))
+        safe = int(np.argmax(self._costs <= lowest.cost_mean + lowest.cost_error)) if ordered else 0
         self.safest_weight = (
             self.high if self.cost_budget is None else min(max(ordered[safe].weight, self.low), self.high)
         )
