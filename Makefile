@@ -56,7 +56,7 @@ check: lint
 
 test: lint browser compilers
 	@echo "==> tests"
-	@$(BIN)/python -m pytest -q -n $(CORES) -m "not slow"
+	@$(BIN)/python -m pytest -q -n $(CORES) -m "not slow" --durations=15
 
 # One virtual environment per Python, .venv-3.11 to .venv-3.13. See .ci/test-all for its variables.
 test-all:
