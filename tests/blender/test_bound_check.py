@@ -58,7 +58,7 @@ def test_the_alarm_comes_at_the_stage_where_the_wealth_of_the_epoch_is_large_eno
     check = BoundCheck(bandit)
     assert check.spread == pytest.approx(0.1 * math.sqrt(2.0 * math.log(6.0 / 0.01)))
     decision = bandit.decide(np.eye(2))
-    estimate, error = decision.expected(0)
+    estimate, error = decision.estimate[0], decision.radius * decision.width[0]
     inside = np.add(estimate, [0.0, error + check.spread - 1e-9, 0.0])
     wealth, alarm = np.ones(3), None
     stakes = np.array([0.002, 0.02, 0.2])
@@ -76,6 +76,17 @@ def test_the_alarm_comes_at_the_stage_where_the_wealth_of_the_epoch_is_large_eno
     assert alarm is not None
     assert alarm > quiet + 1
     assert f"{alarm - quiet} of {alarm} stages" in check.reason
+
+
+@pytest.mark.parametrize("scales", [None, np.array([10.0, 0.5])])
+def test_it_says_how_much_of_the_feedback_the_context_explains(scales):
+    few = drive(lambda rng: rng.normal(size=2), stages=3000, scales=scales).explained()
+    most = drive(lambda rng: 0.05 * rng.normal(size=2), stages=3000, scales=scales).explained()
+    assert all(share < 0.6 for share in few)
+    assert all(share > 0.9 for share in most)
+    constant = drive(lambda rng: 0.05 * rng.normal(size=2) * [1.0, 0.0], stages=1).explained()
+    assert constant == [None, None]  # one stage does not vary
+    assert BoundCheck(BlendingBandit(2, 2, seed=0)).explained() == [None, None]
 
 
 def test_losses_above_their_bound_contradict_it():

@@ -156,6 +156,17 @@ def test_a_controller_that_fails_again_and_again_is_reported():
     assert word.startswith("a has failed 1")
 
 
+def test_a_context_that_explains_nothing_is_reported():
+    rng = np.random.default_rng(0)
+    blender = Blender([lambda o: [1.0], lambda o: [0.0]], ["a", "b"], features="one-hot", seed=0)
+    for _ in range(600):
+        blender.act(np.zeros(1))
+        blender.observe(rng.normal(0, 0.1), 0.1 + rng.normal(0, 0.02))
+    assert len(blender.warnings.messages) == 2
+    assert all(word.startswith("the context explains 0% of the") for word in blender.warnings.messages)
+    assert "cost" in blender.warnings.messages[1]
+
+
 def test_a_good_run_has_no_warnings():
     def context(observation, action, arm):
         """Describe danger and speed: the feedback is linear in it."""

@@ -182,11 +182,6 @@ class Decision:
         batch = self._batch
         return bounds.loss_bound(float(batch.loss[arm]), self.radius, float(batch.width[arm]))
 
-    def expected(self, arm: int) -> tuple[list[float], float]:
-        """Return an arm's estimates, one per objective, and how wrong each may be: radius * width."""
-        row, start = self.row, INDICES + 3 * self._arms + arm * self._objectives
-        return row[start : start + self._objectives].tolist(), row.item(RADIUS) * row.item(INDICES + arm)
-
     def explain(self, *, arms: Sequence[str] | None = None, objectives: Sequence[str] | None = None) -> str:
         """Return in words which arm was picked, and why the others were not."""
         arm_names = _names(arms, "arm", self._arms)

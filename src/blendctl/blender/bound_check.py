@@ -41,7 +41,8 @@ class BoundCheck:
         self._objectives = bandit.n_objectives
         self._noise = options.noise
         self._scales = np.ones(self._objectives) if options.scales is None else np.array(options.scales, np.float64)
-        self._sums = np.zeros((2, self._objectives))  # estimates and feedback, scaled
+        # Estimates, feedback, their squared difference, squared feedback; scaled.
+        self._sums = np.zeros((4, self._objectives))
         self.spread = self._noise * math.sqrt(2.0 * math.log(2.0 * self._objectives / RATE))
         self._epoch = self._hits = 0  # the epoch of the last surprise, and surprises in it
 
@@ -75,6 +76,14 @@ class BoundCheck:
         self.loss += float(pareto.maximal_loss(truth / self._scales)[arm])
         self.bound += decision.loss_bound_of(asked.index(arm))
 
+    def explained(self) -> list[float | None]:
+        """Return the share of the feedback's variance that the estimates explain; None if it does not vary."""
+        _, total, errors, squares = self._sums
+        varies = squares - total * total / max(self.stages, 1)
+        known = varies > 1e-9 * squares
+        shares = 1.0 - errors / np.where(known, varies, 1.0)
+        return [share if sure else None for share, sure in zip(shares.tolist(), known.tolist(), strict=True)]
+
     def feedback(self, names: Sequence[str]) -> dict[str, Any]:
         """Return stages compared, surprises, the alarm, and mean estimates and feedback by objective, unscaled.
 
@@ -83,7 +92,7 @@ class BoundCheck:
         """
         means: dict[str, Any] = {"estimated": None, "observed": None}
         if self.stages:
-            rows = (self._sums / self.stages * self._scales).tolist()
+            rows = (self._sums[:2] / self.stages * self._scales).tolist()
             means = {key: dict(zip(names, row, strict=True)) for key, row in zip(means, rows, strict=True)}
         return {"stages": self.stages, "surprises": self.surprises, "alarm": self.alarm or None, **means}
 
@@ -102,7 +111,7 @@ class BoundCheck:
 def _surprises(
     decision: FloatArray, arm: int, feedback: FloatArray, scales: FloatArray, spread: float, sums: FloatArray
 ) -> bool:
-    """Add an arm's estimates and feedback to sums (2, m); return whether they are too far apart in any objective."""
+    """Add an arm's estimates and feedback to sums (4, m); return whether they are too far apart in any objective."""
     m = feedback.size
     arms = (decision.size - INDICES) // (3 + 2 * m)
     estimates = INDICES + 3 * arms + arm * m
@@ -112,12 +121,14 @@ def _surprises(
         estimate, value = decision[estimates + k], feedback[k] / scales[k]
         sums[0, k] += estimate
         sums[1, k] += value
+        sums[2, k] += (value - estimate) * (value - estimate)
+        sums[3, k] += value * value
         surprise |= not -allowed <= value - estimate <= allowed
     return surprise
 
 
 # load it now, not in the first control step
-_surprises(np.zeros(decision_size(1, 1)), 0, np.zeros(1), np.ones(1), 0.0, np.zeros((2, 1)))
+_surprises(np.zeros(decision_size(1, 1)), 0, np.zeros(1), np.ones(1), 0.0, np.zeros((4, 1)))
 
 
 def bound_words(status: Mapping[str, Any]) -> str | None:

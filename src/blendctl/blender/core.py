@@ -163,8 +163,6 @@ class Blender(BlendFiles, BlendViews):
         self.act_times = RecentTimes()
         self.monitor = as_monitor(certificate)
         self.guard = as_guard(guard, self.names, goals)
-        judged = not (feature.bootstraps or frozen)
-        self.warnings = RunWarnings(self.names, goals, self.bandit, self.drivers.bench, judged=judged, frozen=frozen)
         self._alarms: list[str] = []  # of the monitor, for the next decision
         self._ledger = Ledger(
             self.bandit,
@@ -175,6 +173,10 @@ class Blender(BlendFiles, BlendViews):
             recorder=as_recorder(record),
             counts=self.counts,
         )
+        self.warnings = RunWarnings(
+            self.names, goals, self.bandit, self.drivers.bench, self._ledger.bound_check,
+            judged=not (feature.bootstraps or frozen), frozen=frozen,
+        )  # fmt: skip
         self.step = 0  # control steps so far
         self.episode = 0
         self._driven = 0  # consecutive stages of the present controller
@@ -321,7 +323,7 @@ class Blender(BlendFiles, BlendViews):
                 if self.guard is not None:
                     self.guard.observe(feedback)
                 if not ledger.holding and ledger.present.feedback is not None:
-                    self.warnings.add_stage(ledger.present.choice, ledger.present.feedback)
+                    self.warnings.add_stage(ledger.present.feedback)
             if done:
                 self.end_episode()
             return observed

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING
 from blendctl.arrays import FloatArray
 
 if TYPE_CHECKING:
-    from blendctl.bandit import BlendingBandit, Decision
+    from blendctl.bandit import BlendingBandit
     from blendctl.blender.bench import Bench
-    from blendctl.blender.record import StageDecision
+    from blendctl.blender.bound_check import BoundCheck
 
 LOG = logging.getLogger("blendctl")
 EVERY = 200  # stages between two checks
 OFTEN = 0.05  # share of decisions whose features were shortened
 LEAST_STAGES = 500  # before a context is judged
 LOW = 0.05  # share of the feedback's variance; a context that explains less decides nothing
-SAMPLED = 4  # compare estimates every n-th stage: a comparison takes half as long as a decision
 MANY_FAILURES = 10
 SILENT_EPISODES = 5  # without any cost
 
@@ -32,40 +31,30 @@ class RunWarnings:
         objectives: Sequence[str],
         bandit: BlendingBandit,
         bench: Bench,
+        bound_check: BoundCheck,
         *,
         judged: bool,
         frozen: bool,
     ) -> None:
         self.messages: list[str] = []
         self._names, self._objectives, self._bandit, self._bench = names, objectives, bandit, bench
+        self._bound_check = bound_check
         self._judged = judged  # whether estimates are compared with the feedback
         self._known: set[str] = set()
         self._rescaled = bandit.rescaled, bandit.decisions
-        self._count = self._sampled = 0  # stages, and those whose estimates were compared
-        self._sums = [[0.0] * 3 for _ in objectives]  # feedback, its square, squared error of the estimate
+        self._count = 0  # stages
         # Costs that were always 0 so far. A frozen blend learned from its costs before, and may now avoid all of them.
         self._silent = [k for k, name in enumerate(objectives) if name.startswith("-") and not frozen]
         self._episodes = 0
 
-    def add_stage(self, choice: StageDecision, total: FloatArray) -> None:
+    def add_stage(self, total: FloatArray) -> None:
         """Check a completed stage; total (objectives,) is the sum of its feedback, unscaled."""
         self._count += 1
         for k in self._silent:
             if total[k]:
                 self._silent = [other for other in self._silent if other != k]
-        if self._count % SAMPLED == 0 and self._judged and choice.decision is not None and choice.arm in choice.asked:
-            self._compare(choice.decision, choice.asked.index(choice.arm), (total / choice.run_info.scales).tolist())
         if self._count % EVERY == 0:
             self._look()
-
-    def _compare(self, decision: Decision, row: int, feedback: list[float]) -> None:
-        """Compare the scaled feedback of the arm in a row of the decision with its estimate."""
-        self._sampled += 1
-        estimates, _ = decision.expected(row)
-        for sums, value, estimate in zip(self._sums, feedback, estimates, strict=True):
-            sums[0] += value
-            sums[1] += value * value
-            sums[2] += (value - estimate) * (value - estimate)
 
     def end_episode(self) -> None:
         """Check at the end of an episode."""
@@ -88,12 +77,11 @@ class RunWarnings:
                 key="shortened",
             )
         self._look_at_failures()
-        if self._judged and self._count >= LEAST_STAGES and self._sampled:
-            for name, (total, squares, error) in zip(self._objectives, self._sums, strict=True):
-                varies = squares - total * total / self._sampled
-                if varies > 1e-9 * squares and 1.0 - error / varies < LOW:
+        if self._judged and self._count >= LEAST_STAGES:
+            for name, share in zip(self._objectives, self._bound_check.explained(), strict=True):
+                if share is not None and share < LOW:
                     self._say(
-                        f"the context explains {max(0.0, 1.0 - error / varies):.0%} of the {name.removeprefix('-')} of "
+                        f"the context explains {max(0.0, share):.0%} of the {name.removeprefix('-')} of "
                         f"a stage after {self._count} stages: the choices are hardly better than chance in it. Try "
                         "blendctl fit, other features, or a longer hold",
                         key=f"context {name}",
