@@ -21,10 +21,14 @@ COMPARED = {  # methods of `compare` in the first table, if their results are pu
     "lookahead": "look-ahead",
     "ceiling": "look-ahead oracle",
 }
-WITH_BUDGET = {"lookahead-budget": "**look-ahead, cost budget 25**"}  # the same with a budget for the pair
+WITH_BUDGET = {"lookahead-budget": "**look-ahead, cost budget 25**"}  # the same where a pair has a budget
 WITH_FIVE = {  # the same with all controllers of PointGoal1
     "lookahead": "look-ahead with five controllers",
     "lookahead-budget": "**look-ahead with five controllers, cost budget 25**",
+}
+TRAINED_AGAIN = {  # the same with several trainings of the networks
+    "lookahead": "look-ahead with five controllers, three training seeds",
+    "lookahead-budget": "look-ahead with five controllers, cost budget 25, three training seeds",
 }
 WITH_STOP = {  # the same with `stop` as a third controller
     "lookahead": "look-ahead with `stop`",
@@ -36,8 +40,9 @@ SIMULATED = {  # the same for comparisons on fewer episodes
 }
 PUBLISHED = {  # by directory
     "compare-{}": COMPARED,
-    "budget-{}": WITH_BUDGET,
+    "compare-PointPush1": WITH_BUDGET,
     "compare-{}-five": WITH_FIVE,
+    "compare-{}-seeds": TRAINED_AGAIN,
     "compare-{}-stop": WITH_STOP,
     "simulated-{}": SIMULATED,
 }
@@ -60,7 +65,9 @@ def _compare_rows() -> list[list[str]]:
     rows = []
     for world, (directory, labels) in itertools.product(PAIRS, PUBLISHED.items()):
         file = ROOT / "results" / directory.format(world) / "compare.json"
-        compared = json.loads(file.read_text()) if file.is_file() else {"methods": {}}
+        compared = json.loads(file.read_text()) if file.is_file() else {"world": None}
+        if compared["world"] != world:
+            continue
         for method, label in labels.items():
             summary = compared["methods"].get(method)
             if summary is None:

@@ -30,7 +30,7 @@ def test_the_columns_of_episodes_are_documented():
 @pytest.mark.parametrize(
     ("file", "names"),
     [
-        ("compare-PointGoal1/compare.parquet", [*COLUMNS.names, "shown"]),
+        ("compare-PointGoal1-seeds/compare.parquet", [*COLUMNS.names, "shown"]),
         ("paper-0.1/episodes.parquet", EPISODES.names),
         ("quick/episodes.parquet", EPISODES.names),
     ],
