@@ -1,6 +1,7 @@
 """`compare`: arguments, output and files."""
 
 import json
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -64,6 +65,29 @@ def test_finished_units_are_not_run_again_and_methods_can_be_added(folder, capsy
     copy = json.loads((folder / "copy.json").read_text())
     assert copy == json.loads((folder / "compare.json").read_text())
     assert set(copy["methods"]) == {"performant", "safe", "paper", "shared"}
+
+
+def test_several_networks_are_compared_on_the_same_episodes(tmp_path, capsys):
+    pair = "PointGoal1/ppo+ppo-lagrangian"
+    code, out, _ = call(
+        capsys, "compare", "PointGoal1", "--methods", "lookahead", "--lookahead", pair, f"{pair}.plain", *SHORT,
+        "--set", "lookahead.prefer=0.5", "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert code == 0
+    assert "2 networks" in " ".join(out.split())
+    rows = pq.read_table(tmp_path / "out" / "compare.parquet").to_pylist()
+    ahead = [row for row in rows if row["method"] == "lookahead"]
+    assert [(row["networks"], row["seed"] - ahead[0]["seed"]) for row in ahead] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    summary = json.loads((tmp_path / "out" / "compare.json").read_text())["methods"]["lookahead"]
+    assert summary["return_mean"] == pytest.approx(sum(row["return"] for row in ahead) / 4)
+    assert len(summary["networks"]) == 2
+
+
+def test_the_page_of_several_networks_has_their_means(tmp_path, capsys):
+    published = Path(__file__).parents[2] / "results" / "compare-PointGoal1-seeds"
+    code, _, err = call(capsys, "report", published, "-o", tmp_path / "page.html")
+    assert (code, err) == (0, "")
+    assert "Pairs: return of lookahead" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_a_run_with_other_settings_is_rejected(folder, capsys):

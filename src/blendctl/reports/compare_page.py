@@ -53,10 +53,16 @@ class CompareRun:
         return {name: rows[name] for name in order}
 
     def shown(self, method: str) -> tuple[list[float], list[float]]:
-        """Return the returns and costs of the episodes that represent a method, in the order of their seeds."""
-        kept = [row for row in self.episodes.to_pylist() if row["method"] == method and row.get("shown", True)]
-        kept.sort(key=lambda row: row["seed"])
-        return [row["return"] for row in kept], [row["cost"] for row in kept]
+        """Return the returns and costs of the episodes that represent a method, in the order of their seeds.
+
+        With several look-ahead networks, an episode has the mean over them.
+        """
+        points: dict[int, list[tuple[float, float]]] = {}
+        for row in self.episodes.to_pylist():
+            if row["method"] == method and row.get("shown", True):
+                points.setdefault(row["seed"], []).append((row["return"], row["cost"]))
+        returns, costs = zip(*(np.mean(points[seed], axis=0).tolist() for seed in sorted(points)), strict=True)
+        return list(returns), list(costs)
 
 
 def read_compare_run(folder: RunDir) -> CompareRun:
