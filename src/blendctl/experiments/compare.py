@@ -82,7 +82,7 @@ class Comparison:
     controllers: performant first, safe last: these define the corner score. values: other values of the methods'
     parameters, {"ceiling": {"samples": "5"}}.
     lookahead: files, run directories or zoo names of look-ahead networks, such as those of several training seeds: a
-    method that looks ahead runs with each. None: the networks that ship.
+    method that looks ahead runs with each. Empty: the networks that ship.
     environment: an environment other than a world of blendctl; `world` is then its name. blend: directory of a saved
     blend, which is one more method; every episode starts with it as it was saved.
     Blocks of episodes run in lock-step; in a block, one learner of a bandit learns from all worlds.
