@@ -100,18 +100,19 @@ class Chooser:
             if earlier is None or not rows:
                 return int(asked[self.rng.integers(len(asked))]), "first", None, asked
             basis = earlier[0]
-        if len(rows) < len(self.arms):
+        some = rows is not self.arms and len(rows) < len(self.arms)
+        if some:
             basis = basis[list(rows)]
         try:
             decision = self.bandit.decide(basis)
         except BaseException as error:
-            unproven = not self.proven and len(rows) == len(self.arms)
+            unproven = not self.proven and not some
             if unproven or raised_by_signal(error):
                 raise
             self.events.append(f"the rule failed: {describe_error(error)}")
             return self.first(asked), "no decision", None, asked
         self.proven = True
-        if len(rows) == 1 and len(self.arms) > 1:
+        if some and len(rows) == 1:
             return rows[0], "alone", decision, rows
         return rows[decision.arm], "rule", decision, rows
 

@@ -257,7 +257,7 @@ class Blender(BlendFiles, BlendViews):
             self._alarms = []
         wanted = proposals[arm] if arm >= 0 else self._stop(events)
         assert wanted is not None  # the chosen arm has a proposal
-        action = self._filter.apply(wanted, arm)
+        action = wanted if self._filter.handover is None else self._filter.apply(wanted, arm)
         counts = self.counts
         counts.stages += 1
         if arm >= 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections import deque
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, Literal
 
 import numpy as np
@@ -159,7 +160,8 @@ class Ledger:
         entry.seen |= 1 << bit
         counts.observed += 1
         result: Observed = "late" if late else "counted"
-        if finite_vector(feedback):
+        # A sum of a few numbers takes less time than a compiled call; one that overflows says nothing.
+        if isfinite(sum(feedback.tolist())) or finite_vector(feedback):
             entry.reward += signals["reward"] or 0.0
             entry.cost += signals["cost"] or 0.0
             if bit and self._discount != 1.0:
@@ -243,7 +245,7 @@ class Ledger:
         if not entry.bootstrapped and self.bootstraps:
             entry.feedback = None  # a sum over the stage is not what psi predicts
         self._write(entry)
-        if not entry.complete:
+        if not entry.learned and not entry.complete:  # only a complete stage is learned from
             self.pending[entry.choice.stage] = entry
             if len(self.pending) > self.window:
                 self._give_up(next(iter(self.pending)))
