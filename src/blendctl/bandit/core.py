@@ -153,10 +153,11 @@ class Core:
     def array(self, values: ArrayLike, name: str, shape: tuple[int | str, ...]) -> FloatArray:
         """Return a C-contiguous float64 array of that shape, if possible without a copy; a word is any size >= 1."""
         try:
-            given = np.asarray(values)
-            if given.dtype.kind not in "fiub":
-                raise TypeError(f"type {given.dtype}")
-            array = np.require(given, dtype=np.float64, requirements=["C", "A", "W"])
+            array = np.asarray(values)
+            if array.dtype.kind not in "fiub":
+                raise TypeError(f"type {array.dtype}")
+            if array.dtype != np.float64 or not array.flags.carray:
+                array = np.require(array, dtype=np.float64, requirements=["C", "A", "W"])
         except (TypeError, ValueError) as error:
             raise InputError(f"{name} must be an array of numbers of shape {_words(shape)}: {error}") from None
         fits = array.ndim == len(shape) and all(

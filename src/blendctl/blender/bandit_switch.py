@@ -71,9 +71,10 @@ class BanditSwitch(Switch):
     def learn(self, batch: StepBatch) -> None:
         """Add a step's feedback to the stage, and learn if the stage is over."""
         self.feedback = self.objectives.arrays(self.signals(batch.reward, batch.cost, batch.infos))
-        self._total += self.feedback * self.features.discount**self._held
-        self._held = 0 if batch.ended.any() else (self._held + 1) % self.hold
-        if batch.ended.any():
+        self._total += self.feedback * self.features.discount**self._held if self._held else self.feedback
+        ended = batch.ended.any()
+        self._held = 0 if ended else (self._held + 1) % self.hold
+        if ended:
             self.features.end_episodes((batch.input.spent + batch.cost)[batch.ended])
         if self._held or self.frozen:
             return
@@ -101,8 +102,11 @@ class BanditSwitch(Switch):
         return signals
 
     def _decide(self, frame: StepInput) -> None:
-        psi = np.stack([self._context(frame, arm) for arm in range(len(self.names))], axis=1)
-        self.psi = np.where(np.isfinite(psi), psi, 0.0)
+        psi = np.empty((self._worlds, len(self.names), self.features.size))
+        for arm in range(len(self.names)):
+            psi[:, arm] = self._context(frame, arm)
+        finite = np.isfinite(psi)
+        self.psi = psi if finite.all() else np.where(finite, psi, 0.0)
         self._total[:] = 0.0
         basis: FloatArray | None = self.psi
         if self._previous:

@@ -102,7 +102,8 @@ class BlenderBatch(BanditSwitch):
         )
         self.rngs = [np.random.default_rng(s) if stochastic else None for s in noise]
         self.step = 0
-        self._waiting: StepInput | None = None  # of the action whose feedback is pending
+        self._waiting: StepInput | None = None  # of the actions whose feedback is pending
+        self._actions: FloatArray = np.empty((worlds, 0))  # these actions
         self._counterfactual: Mapping[str, FloatArray] | None = None
         # Control steps and cost of the present episodes, and the arms before, for `act` and `observe`.
         self._episode_step, self._spent = np.zeros(worlds, np.int64), np.zeros(worlds)
@@ -125,7 +126,8 @@ class BlenderBatch(BanditSwitch):
         frame = StepInput(self.step, observations, proposals, self._episode_step, self._spent, self._last_arm)
         arm = self.choose(frame)
         self._waiting, self._counterfactual = frame, None
-        return np.asarray(proposals[arm, self._rows])
+        self._actions = np.asarray(proposals[arm, self._rows])
+        return self._actions.copy()
 
     def judge(self, peek: Callable[..., Any]) -> None:
         """Evaluate every arm's action by the worlds' `peek`; the record of `observe` then has truth and correct."""
@@ -165,7 +167,7 @@ class BlenderBatch(BanditSwitch):
             input=frame,
             arm=self.arm,
             weights=None,
-            actions=frame.proposals[self.arm, self._rows],
+            actions=self._actions,
             observations=frame.observations if observations is None else observations,
             reward=np.asarray(rewards, np.float64),
             cost=np.asarray(infos.get("cost", np.zeros(n)), np.float64),
