@@ -76,6 +76,9 @@ def test_networks_are_trained_measured_and_added_to_the_zoo(zoo, capsys):
     assert code == 0, err
     assert json.loads(out)["dial"][0]["episodes"] == 3
     assert json.loads(out)["gradient_steps"] == card["gradient_steps"]
+    first, second = json.loads(out)["command"].splitlines()
+    assert first.startswith(f"blendctl train-lookahead PointGoal1 --controllers {' '.join(PAIR)} --out run --steps ")
+    assert "--resume" in second
     code, _, err = call(capsys, "train-lookahead", "PointGoal1", "--out", "run", "--resume", "--lr", 0.1)
     assert code == 1
     assert "other options" in err

@@ -213,8 +213,16 @@ def commands_of(run: TrainingRun, start_from: str | None) -> str:
 def command_of(config: TrainConfig, start_from: str | None) -> str:
     """Return the command that repeats a run, with every option that differs from its default."""
     defaults = TrainConfig.from_dict({"algo": config.algo})
-    words = ["blendctl", "train", config.world, "--algo", config.algo]
-    for entry in fields(TrainConfig):
+    words = ["blendctl", "train", config.world, "--algo", config.algo, *option_words(config, defaults)]
+    if start_from:
+        words += ["--start-from", start_from]
+    return shlex.join(words)
+
+
+def option_words(config: Any, defaults: Any) -> list[str]:
+    """Return the words of a command line for the options that differ from defaults, and for steps and seed."""
+    words: list[str] = []
+    for entry in fields(config):
         value = getattr(config, entry.name)
         written = value != getattr(defaults, entry.name) or entry.name in ("steps", "seed")
         if entry.name in POSITIONAL or not written:
@@ -224,6 +232,4 @@ def command_of(config: TrainConfig, start_from: str | None) -> str:
             words.append(f"--{flag}" if value else f"--no-{flag}")
         else:
             words += [f"--{flag}", _shown(value)]
-    if start_from:
-        words += ["--start-from", start_from]
-    return shlex.join(words)
+    return words

@@ -15,7 +15,7 @@ from blendctl.cli import shared_options as shared
 from blendctl.cli.invocation import typed_command
 from blendctl.cli.multi_option import MultiValueCommand
 from blendctl.cli.output import make_table, progress_bar, table_console, write_json
-from blendctl.cli.train import DelayedInterrupt, chosen_options, hyper_parameters
+from blendctl.cli.train import DelayedInterrupt, chosen_options, hyper_parameters, option_words
 from blendctl.cli.world_argument import world_argument
 from blendctl.controllers import LookAheadNetwork, open_controller, write_lookahead
 from blendctl.controllers.lookahead_file import LOOKAHEAD_FILE
@@ -81,6 +81,10 @@ def train_lookahead(
     config = LookAheadConfig.from_dict(saved.to_dict() | chosen)
     console = table_console(json_file)
     encodings = world_encodings(world)
+    start = ["blendctl", "train-lookahead", world, "--controllers", *names, "--out", str(out)]
+    command = typed_command()
+    if resume:  # the first command may have been typed elsewhere; it follows from the options of the run
+        command = f"{shlex.join([*start, *option_words(saved, LookAheadConfig())])}\n{command}"
     with (
         DelayedInterrupt() as interrupt,
         DirectoryLock(out),
@@ -103,13 +107,12 @@ def train_lookahead(
                 config=config,
                 out=out,
                 resume=resume,
-                card={"world": world, "command": typed_command()},
+                card={"world": world, "command": command},
                 on_progress=on_progress,
                 should_stop=lambda: interrupt.requested,
             )
         except KeyboardInterrupt:
-            command = ["blendctl", "train-lookahead", world, "--controllers", *names, "--out", str(out), "--resume"]
-            console.print(f"stopped and saved; continue with:\n  {shlex.join(command)}", soft_wrap=True)
+            console.print(f"stopped and saved; continue with:\n  {shlex.join([*start, '--resume'])}", soft_wrap=True)
             raise
     if config.dial_episodes:
         network = _with_dial(network, drivers, world=world, config=config)
