@@ -21,7 +21,11 @@ COMPARED = {  # methods of `compare` in the first table, if their results are pu
     "lookahead": "look-ahead",
     "ceiling": "look-ahead oracle",
 }
-WITH_BUDGET = {"lookahead-budget": "**look-ahead, cost budget 25**"}  # the same where a pair has a budget
+WITH_BUDGET = {"lookahead-budget": "look-ahead, cost budget 25"}  # the same where a pair has a budget
+WITH_THREE = {  # the same with all controllers of PointPush1
+    "lookahead": "look-ahead with three controllers",
+    "lookahead-budget": "**look-ahead with three controllers, cost budget 25**",
+}
 WITH_FIVE = {  # the same with all controllers of PointGoal1
     "lookahead": "look-ahead with five controllers",
     "lookahead-budget": "**look-ahead with five controllers, cost budget 25**",
@@ -32,7 +36,11 @@ TRAINED_AGAIN = {  # the same with several trainings of the networks
 }
 WITH_STOP = {  # the same with `stop` as a third controller
     "lookahead": "look-ahead with `stop`",
-    "lookahead-budget": "**look-ahead with `stop`, cost budget 25**",
+    "lookahead-budget": "look-ahead with `stop`, cost budget 25",
+}
+WITH_CLASSICAL = {  # the same with `potential-field` and `stop`
+    "lookahead": "look-ahead with `potential-field` and `stop`",
+    "lookahead-budget": "**look-ahead with `potential-field` and `stop`, cost budget 25**",
 }
 SIMULATED = {  # the same for comparisons on fewer episodes
     "simulated": "look-ahead by simulation of the true world",
@@ -41,9 +49,11 @@ SIMULATED = {  # the same for comparisons on fewer episodes
 PUBLISHED = {  # by directory
     "compare-{}": COMPARED,
     "compare-PointPush1": WITH_BUDGET,
+    "compare-{}-three": WITH_THREE,
     "compare-{}-five": WITH_FIVE,
     "compare-{}-seeds": TRAINED_AGAIN,
     "compare-{}-stop": WITH_STOP,
+    "compare-{}-four": WITH_CLASSICAL,
     "simulated-{}": SIMULATED,
 }
 RULE = "|---|---|---|---|---|\n"

@@ -34,7 +34,8 @@ BUDGET_SETS = {
         "PointGoal1/cpo",
         "PointGoal1/ppo-lagrangian",
     ),
-    "CarButton1": ("CarButton1/trpo", "stop", "CarButton1/trpo-lagrangian"),
+    "PointPush1": ("PointPush1/trpo", "PointPush1/ppo-lagrangian", "PointPush1/cpo"),
+    "CarButton1": ("CarButton1/trpo", "potential-field", "stop", "CarButton1/trpo-lagrangian"),
 }
 
 ZOO = Path(__file__).parent
