@@ -12,8 +12,10 @@ from blendctl.controllers.classical import (
     PotentialField,
     PurePursuit,
     Stop,
+    VectorFieldHistogram,
     classical,
 )
+from blendctl.controllers.free_direction import free_directions
 from blendctl.envs import NAMES, VectorWorld
 from blendctl.errors import InputError
 from blendctl.evaluation import evaluate
@@ -28,6 +30,57 @@ def test_pursuit_is_faster_and_the_potential_field_is_safer(world):
     bold, wary = episodes(PurePursuit(world), world), episodes(PotentialField(world), world)
     assert bold["return_mean"] > wary["return_mean"] > 3.0
     assert bold["cost_mean"] > 3.0 > wary["cost_mean"]
+
+
+@pytest.mark.parametrize(("world", "faster"), [("PointGoal1", 1.5), ("CarGoal1", 1.0)])
+def test_the_histogram_is_faster_than_the_potential_field_and_safe(world, faster):
+    wary, quick = episodes(PotentialField(world), world), episodes(VectorFieldHistogram(world), world)
+    assert quick["return_mean"] > faster * wary["return_mean"]
+    assert quick["cost_mean"] < 15.0
+
+
+def lidar_row(layout, shown):
+    """Return an observation at rest; `shown`: kind -> (distance, angle) of objects, each in the middle of its bin."""
+    row = np.zeros(layout.observation_size)
+    for kind, objects in shown.items():
+        for distance, angle in objects:
+            at = (angle - layout.turn) % (2.0 * np.pi) / (2.0 * np.pi / 16)
+            reading = 1.0 - distance / 3.0
+            for neighbour, share in ((-1, 0.5), (0, 1.0), (1, 0.5)):
+                entry = layout.rings[kind] + (int(at) + neighbour) % 16
+                row[entry] = max(row[entry], share * reading)
+    return row
+
+
+def drive_direction(world, shown):
+    """Return the direction that the histogram takes from rest, (rad, left is positive)."""
+    layout = ObservationLayout.of(world)
+    controller = VectorFieldHistogram(world)
+    row = lidar_row(layout, shown)
+    distance, angle = layout.bearing(row[None], "goal")
+    still = np.zeros(1)
+    starts = np.array([layout.rings[kind] for kind in controller.obstacles], np.int64)
+    direction, free = free_directions(row[None], starts, layout.turn, distance, angle, still, still, 0.35, 0.7)
+    return float(direction[0]), float(free[0])
+
+
+AHEAD = np.pi / 16  # the middle of a bin
+
+
+@pytest.mark.parametrize("world", ["PointGoal1", "CarGoal1"])
+def test_the_histogram_passes_an_obstacle_on_the_way_and_none_behind(world):
+    free = drive_direction(world, {"goal": [(2.0, AHEAD)], "hazards": [(0.5, AHEAD + np.pi)]})
+    assert free == pytest.approx((AHEAD, 1.0), abs=0.05)
+    direction, share = drive_direction(world, {"goal": [(2.0, AHEAD)], "hazards": [(0.6, AHEAD)]})
+    assert np.arcsin(0.35 / 0.6) <= abs(direction - AHEAD) < 1.0  # just past it
+    assert share == pytest.approx(1.0)
+
+
+def test_the_histogram_leaves_an_obstacle_that_it_is_in_and_drives_to_a_target_beside_one():
+    direction, _ = drive_direction("PointGoal1", {"goal": [(2.0, AHEAD)], "hazards": [(0.1, AHEAD)]})
+    assert abs(direction - AHEAD) > np.pi / 2
+    near = drive_direction("PointGoal1", {"goal": [(0.5, AHEAD)], "hazards": [(0.8, AHEAD)]})
+    assert near[0] == pytest.approx(AHEAD, abs=0.05)
 
 
 def test_heading_pid_reaches_goals():

@@ -13,6 +13,7 @@ from short_drive import blend_to
 
 from blendctl import Blender
 from blendctl.controllers import load
+from blendctl.controllers.classical import CLASSICAL, Stop, classical
 from blendctl.controllers.zoo import PAIRS
 from blendctl.envs import SingleWorld
 from blendctl.features import OnlineLinear
@@ -114,6 +115,19 @@ def test_100000_steps_are_equal(case, tmp_path):
     double.expect_none(1e-12)
     assert single.arms <= STEPS // 1000, "99.9% of the arms"
     assert len(np.unique(drive.arms)) >= 2
+
+
+@pytest.mark.parametrize("world", ["PointGoal0", "PointGoal1", "CarButton1"])
+@pytest.mark.parametrize("name", CLASSICAL)
+def test_a_classical_controller_drives_as_in_python(tmp_path, name, world):
+    blender = Blender([classical(name, world), Stop(world)], features="one-hot", rule="random", seed=0)
+    blender.export(tmp_path, world=world)
+    compiled = CompiledBlend(tmp_path)
+    assert compiled.selfcheck() == 0
+    comparison = Comparison(blender, compiled)
+    drive_world(comparison, world, steps=300, seed=11, missing=[100])
+    comparison.expect_equal()
+    assert min(compiled.status.driven) > 50
 
 
 def test_the_export_of_a_directory_starts_where_the_run_stopped(tmp_path):

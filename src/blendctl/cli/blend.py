@@ -37,7 +37,7 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html", "c
 @partial(environment_argument, flags=EITHER)
 @shared.controllers_option(
     "Controllers, ordered from performant to safe: zoo names, files (.safetensors, .onnx, .pt, .zip), addresses "
-    "(tcp://, unix:), classical ones (pure-pursuit, potential-field, heading-pid, stop), module:object.  "
+    "(tcp://, unix:), classical ones (pure-pursuit, potential-field, vfh, heading-pid, stop), module:object.  "
     "[the world's pair in the zoo; with --cost-budget in some worlds more, see the documentation of look-ahead]",
     metavar="NAME|FILE|ADDRESS...",
 )

@@ -18,7 +18,7 @@ from blendctl.controllers.server import ControllerServer
 from blendctl.controllers.zoo import find_lookahead, load, zoo_names
 
 if TYPE_CHECKING:
-    from blendctl.controllers.classical import HeadingPID, PotentialField, PurePursuit, Stop
+    from blendctl.controllers.classical import HeadingPID, PotentialField, PurePursuit, Stop, VectorFieldHistogram
     from blendctl.controllers.resolve import open_controller
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "write_lookahead",
     "PurePursuit",
     "PotentialField",
+    "VectorFieldHistogram",
     "HeadingPID",
     "Stop",
     "OnnxController",
@@ -56,7 +57,7 @@ __all__ = [
 
 # Loaded on first use: they import the worlds and MuJoCo.
 _LAZY = {"open_controller": "resolve"} | dict.fromkeys(
-    ("PurePursuit", "PotentialField", "HeadingPID", "Stop"), "classical"
+    ("PurePursuit", "PotentialField", "VectorFieldHistogram", "HeadingPID", "Stop"), "classical"
 )
 
 

@@ -1,4 +1,4 @@
-"""Classical controllers for blendctl's worlds: pure pursuit, potential field, heading PID, stop.
+"""Classical controllers for blendctl's worlds: pursuit, potential field, vector field histogram, heading PID, stop.
 
 They use the robot's sensors and lidars, need no training, and take one observation or a batch.
 """
@@ -20,14 +20,15 @@ from numpy.typing import ArrayLike
 from blendctl.arrays import FloatArray
 from blendctl.controllers.base import Controller
 from blendctl.controllers.encoding import OBJECT_FEATURES, Encoding, Lidar
+from blendctl.controllers.free_direction import REACH, free_directions
 from blendctl.envs.catalog import as_task
 from blendctl.envs.robots import Robot
 from blendctl.envs.tasks import Task
 from blendctl.errors import InputError, did_you_mean
 from blendctl.lidar_ring import LIDAR_BINS
 
-REACH = 3.0  # m, where the lidar reads 0
 SPEED = 0.8  # m/s, cruising
+SLIDING_SPEED = 2.0  # m/s, of a robot without wheels whose velocity is steered
 FORWARD, SIDE, YAW = 3, 4, 8  # velocimeter x and y, gyro z in the observation
 
 
@@ -78,6 +79,11 @@ class ObservationLayout:
         """Return the forward speed (m/s), (n,)."""
         x, y = self.robot.forward
         return np.asarray(x * rows[:, FORWARD] + y * rows[:, SIDE])
+
+    def side_speed(self, rows: FloatArray) -> FloatArray:
+        """Return the speed to the left (m/s), (n,)."""
+        x, y = self.robot.forward
+        return np.asarray(x * rows[:, SIDE] - y * rows[:, FORWARD])
 
     def steer(self, rows: FloatArray, speed: FloatArray, turn: FloatArray, *, gently: bool = False) -> FloatArray:
         """Return actions (n, 2) that steer to a forward speed (m/s) and a yaw rate (rad/s).
@@ -130,6 +136,13 @@ class _Classical(ABC):
     @abstractmethod
     def _drive(self, rows: FloatArray) -> FloatArray:
         """Return actions (n, 2) for observations (n, observation_size)."""
+
+    def _obstacles(self, avoid: Sequence[str] | None) -> list[str]:
+        """Return the kinds of objects to avoid; None: everything that the lidars see but the target."""
+        obstacles = [ring for ring in self.layout.rings if ring != self.target] if avoid is None else list(avoid)
+        for ring in obstacles:
+            self.layout.expect_ring(ring)
+        return obstacles
 
     def _towards(self, rows: FloatArray, angle: FloatArray, cruise: FloatArray | float = SPEED) -> FloatArray:
         """Return actions that turn towards an angle (n,); the speed falls with the error of the heading."""
@@ -207,9 +220,7 @@ class PotentialField(_Classical):
     ) -> None:
         super().__init__(world, target=target)
         self.influence, self.strength = influence, strength
-        self.obstacles = [ring for ring in self.layout.rings if ring != target] if avoid is None else list(avoid)
-        for ring in self.obstacles:
-            self.layout.expect_ring(ring)
+        self.obstacles = self._obstacles(avoid)
         angles = (np.arange(LIDAR_BINS) + 0.5) * 2.0 * np.pi / LIDAR_BINS
         self._angles = angles + self.layout.turn
 
@@ -228,7 +239,54 @@ class PotentialField(_Classical):
         return self._towards(rows, np.arctan2(y, x), SPEED * slow_down)
 
 
-CLASSICAL: dict[str, type[Any]] = {kind.name: kind for kind in (PurePursuit, PotentialField, HeadingPID, Stop)}
+class VectorFieldHistogram(_Classical):
+    """Drive in the free direction that is nearest to the target's (a vector field histogram).
+
+    Directions are compared by their angle to the target and to the present velocity, and by how far they are free.
+    A robot without wheels slides, so its velocity is steered instead of its heading.
+
+    avoid: kinds of objects that block; None: everything that the lidars see but the target. An obstacle blocks the
+    directions that pass its centre within `clearance` metres, if it is nearer than `look` metres and the target.
+    speed: m/s where the way is free; None: 2 for a robot without wheels, otherwise 0.8.
+    """
+
+    name = "vfh"
+
+    def __init__(
+        self,
+        world: str | Task,
+        *,
+        target: str = "goal",
+        avoid: Sequence[str] | None = None,
+        clearance: float = 0.35,
+        look: float = 0.7,
+        speed: float | None = None,
+    ) -> None:
+        super().__init__(world, target=target)
+        self.obstacles = self._obstacles(avoid)
+        self.clearance, self.look = clearance, look
+        self.speed = (SPEED if self.layout.robot.steering.wheels else SLIDING_SPEED) if speed is None else speed
+        self._starts = np.array([self.layout.rings[ring] for ring in self.obstacles], np.int64)
+
+    def _drive(self, rows: FloatArray) -> FloatArray:
+        distance, angle = self.layout.bearing(rows, self.target)
+        forward, left = self.layout.speed(rows), self.layout.side_speed(rows)
+        direction, free = free_directions(
+            rows, self._starts, self.layout.turn, distance, angle, forward, left, self.clearance, self.look
+        )
+        speed = self.speed * np.clip(0.3 + free, 0.3, 1.0)
+        if self.layout.robot.steering.wheels:
+            return self._towards(rows, direction, speed)
+        ahead = speed * np.cos(direction)
+        heading = np.arctan2(speed * np.sin(direction) - left, ahead - forward)  # of the change of velocity
+        backwards = np.abs(heading) > 0.5 * np.pi  # thrust works both ways
+        heading = np.where(backwards, heading - np.copysign(np.pi, heading), heading)
+        return self.layout.steer(rows, ahead, 10.0 * heading)
+
+
+CLASSICAL: dict[str, type[Any]] = {
+    kind.name: kind for kind in (PurePursuit, PotentialField, VectorFieldHistogram, HeadingPID, Stop)
+}
 
 
 def classical(name: str, world: str) -> Controller:

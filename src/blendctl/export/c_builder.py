@@ -23,6 +23,7 @@ class CBuilder:
     late_tables: list[str] = field(default_factory=list)  # after the types of encodings and of the learner
     functions: list[str] = field(default_factory=list)  # networks
     flags: dict[str, int] = field(default_factory=dict)  # macros that select parts of the runtime
+    controller_bytes: int = 0  # of stack, for a classical controller's places of obstacles
     problems: list[str] = field(default_factory=list)  # what cannot be exported, with the reason and the way out
     network_sizes: list[int] = field(default_factory=list)  # numbers of weights
     multiply_adds: dict[str, int] = field(default_factory=dict)  # in one decision, by the name of a network's function

@@ -7,7 +7,6 @@ from typing import Any
 from blendctl.controllers.adapters import FunctionController, OnnxController, PredictController, ScriptController
 from blendctl.controllers.base import Controller, Stateful
 from blendctl.controllers.classical import (
-    REACH,
     SPEED,
     YAW,
     HeadingPID,
@@ -15,8 +14,10 @@ from blendctl.controllers.classical import (
     PotentialField,
     PurePursuit,
     Stop,
+    VectorFieldHistogram,
     lidar_decoder,
 )
+from blendctl.controllers.free_direction import BLOCKED_WEIGHT, DIRECTIONS, KEEP_WEIGHT, REACH
 from blendctl.controllers.network import NetworkController
 from blendctl.controllers.remote import RemoteController
 from blendctl.export.c_builder import CBuilder
@@ -24,7 +25,7 @@ from blendctl.export.c_text import array, comment, define, number
 from blendctl.export.exportable import c_source
 from blendctl.lidar_ring import LIDAR_BINS
 
-CLASSICAL = (Stop, PurePursuit, HeadingPID, PotentialField)
+CLASSICAL = (Stop, PurePursuit, HeadingPID, PotentialField, VectorFieldHistogram)
 WAY_OUT = (
     "keep the blend in Python on the robot's computer and let it ask this controller as a remote one (blendctl serve)"
 )
@@ -38,6 +39,14 @@ def write_controllers(builder: CBuilder, names: Any, controllers: Any, *, stocha
         if body is not None:
             cases.append(f"    case {arm}: {{ /* {comment(name)} */\n{body}        break;\n    }}\n")
     constants = define(LIDAR_BINS=LIDAR_BINS, LIDAR_REACH=REACH, CRUISING_SPEED=SPEED)
+    lidars = [len(one.obstacles) for one in controllers if isinstance(one, VectorFieldHistogram)]
+    if lidars:
+        objects = LIDAR_BINS * max(1, *lidars)
+        builder.controller_bytes = 2 * 8 * objects
+        constants += define(
+            HISTOGRAM_DIRECTIONS=DIRECTIONS, HISTOGRAM_OBJECTS=objects,
+            KEEP_WEIGHT=KEEP_WEIGHT, BLOCKED_WEIGHT=BLOCKED_WEIGHT,
+        )  # fmt: skip
     builder.tables.insert(0, constants)
     resets = "".join(
         f"    s->integral[{arm}] = 0.0;\n" for arm, one in enumerate(controllers) if isinstance(one, HeadingPID)
@@ -134,13 +143,17 @@ def _classical(builder: CBuilder, arm: int, controller: Any) -> str:
             f"            R({p}) * angle + R({i}) * R(*sum) - R({d}) * R(observation[{YAW}]), action);\n"
         )
     else:
-        builder.flag("HAS_FIELD")
         starts = [layout.rings[ring] for ring in controller.obstacles]
         table += array(f"obstacles_{arm}", starts, kind="int")
+        if isinstance(controller, PotentialField):
+            builder.flag("HAS_FIELD")
+            function, settings = "potential_field", [controller.influence, controller.strength]
+        else:
+            builder.flag("HAS_HISTOGRAM")
+            function, settings = "vector_field_histogram", [controller.clearance, controller.look, controller.speed]
         body = (
-            f"        potential_field(&decoder_{arm}, &steering_{arm}, observation, {turn}, "
-            f"{number(controller.influence)},\n            {number(controller.strength)}, obstacles_{arm}, "
-            f"{len(starts)}, action);\n"
+            f"        {function}(&decoder_{arm}, &steering_{arm}, observation, {turn}, "
+            f"{', '.join(map(number, settings))},\n            obstacles_{arm}, {len(starts)}, action);\n"
         )
     builder.late_tables.append(table)
     return body

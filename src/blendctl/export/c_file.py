@@ -40,8 +40,8 @@ from blendctl.features.online import WARM_UP
 
 FLAGS = (
     "BLEND_WIDE_LAYERS", "BLEND_NARROW_LAYERS", "BLEND_PAIRS", "BLEND_TANH_LAYERS", "BLEND_RELU_LAYERS",
-    "HAS_ENCODING", "HAS_CLASSICAL", "HAS_BEARING", "HAS_PURSUIT", "HAS_FIELD", "HAS_PID", "HAS_ONLINE",
-    "ONLINE_NORMALIZES", "BOOTSTRAPS", "HAS_PATHS", "HAS_BUDGET", "TEACHES", "BLEND_NORMALS",
+    "HAS_ENCODING", "HAS_CLASSICAL", "HAS_BEARING", "HAS_PURSUIT", "HAS_FIELD", "HAS_HISTOGRAM",
+    "HAS_PID", "HAS_ONLINE", "ONLINE_NORMALIZES", "BOOTSTRAPS", "HAS_PATHS", "HAS_BUDGET", "TEACHES", "BLEND_NORMALS",
 )  # fmt: skip
 PARTS = (
     ("HAS_PATHS", "scene_map.c"), ("HAS_PATHS", "paths.c"), ("BOOTSTRAPS", "lookahead.c"), ("HAS_ONLINE", "online.c"),
@@ -148,7 +148,7 @@ class CBlend:
         """Estimate of the stack that `blend_act` uses, without the library for mathematics."""
         spec = self.spec
         basis = (1 + spec.observation_size) * (1 + spec.action_size) if self.builder.flags.get("HAS_ONLINE") else 0
-        hidden = 4 * 2 * self.builder.widest
+        hidden = 4 * 2 * self.builder.widest + self.builder.controller_bytes
         arms, d, m = len(spec.names), spec.options.n_features, spec.options.n_objectives
         hidden += 0 if self._paths is None else path_stack_bytes(self._paths)
         return -(-(self.builder.scratch_bytes() + hidden + 16 * basis + 16 * arms * (d + m) + 1024) // 256) * 256

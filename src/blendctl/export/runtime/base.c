@@ -9,6 +9,7 @@ typedef float real;
 #define ATAN2 atan2f
 #define FMOD fmodf
 #define HYPOT hypotf
+#define FABS fabsf
 #else
 typedef double real;
 #define SQRT sqrt
@@ -17,6 +18,7 @@ typedef double real;
 #define ATAN2 atan2
 #define FMOD fmod
 #define HYPOT hypot
+#define FABS fabs
 #endif
 #define R(x) ((real)(x))
 #define D(x) ((double)(x))

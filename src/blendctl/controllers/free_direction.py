@@ -1,0 +1,121 @@
+"""Choose a free direction to a target by the lidars: the compiled part of the vector field histogram."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blendctl.arrays import FloatArray
+from blendctl.compiled import compiled
+from blendctl.lidar_ring import LIDAR_BINS
+
+REACH = 3.0  # m, where the lidar reads 0
+DIRECTIONS = 48  # that are compared
+KEEP_WEIGHT = 0.4  # of the angle to the velocity, against the angle to the target
+BLOCKED_WEIGHT = 3.0  # of a blocked way, against the angle to the target
+TURN = 2.0 * math.pi
+
+
+@compiled
+def free_directions(
+    rows: FloatArray,
+    starts: NDArray[np.int64],
+    turn: float,
+    distance: FloatArray,
+    angle: FloatArray,
+    forward: FloatArray,
+    left: FloatArray,
+    clearance: float,
+    look: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the best direction (rad, left is positive) and how far it is free, as a share of what is looked at.
+
+    Args:
+        rows: Observations, (n, observation_size).
+        starts: Index of the first bin of each lidar that shows obstacles.
+        turn: Angle from the forward direction to the first bin.
+        distance: Of the target, (n,).
+        angle: Of the target, (n,).
+        forward: Speed, (n,).
+        left: Speed, (n,).
+        clearance: Directions that pass an obstacle's centre at a smaller distance are blocked.
+        look: How far obstacles block.
+    """
+    n = len(rows)
+    chosen, share = np.empty(n), np.empty(n)
+    xs, ys = np.empty(len(starts) * LIDAR_BINS), np.empty(len(starts) * LIDAR_BINS)
+    for row in range(n):
+        looked_at = max(min(look, distance[row]), 0.01)
+        count = _obstacles(rows[row], starts, turn, distance[row], angle[row], clearance, xs, ys)
+        velocity = math.atan2(left[row], forward[row])
+        momentum = KEEP_WEIGHT * min(math.hypot(forward[row], left[row]), 1.0)
+        best, chosen[row], share[row] = np.inf, angle[row], 0.0  # which stays if the observation is not finite
+        for i in range(DIRECTIONS):
+            direction = i * TURN / DIRECTIONS - math.pi
+            free = _free(xs, ys, count, math.cos(direction), math.sin(direction), clearance, looked_at) / looked_at
+            score = (
+                _angle_between(direction, angle[row])
+                + momentum * _angle_between(direction, velocity)
+                + BLOCKED_WEIGHT * (1.0 - free)
+            )
+            if score < best:
+                best, chosen[row], share[row] = score, direction, free
+        if _angle_between(chosen[row], angle[row]) < TURN / DIRECTIONS:
+            chosen[row] = angle[row]
+    return chosen, share
+
+
+@compiled
+def _obstacles(
+    row: FloatArray,
+    starts: NDArray[np.int64],
+    turn: float,
+    distance: float,
+    angle: float,
+    clearance: float,
+    xs: FloatArray,
+    ys: FloatArray,
+) -> int:
+    """Write the places (m, forward and left) of the obstacles, except at the target, and return their number.
+
+    An object also shows in the two bins beside its own, in shares that tell where in the bin it is.
+    """
+    count = 0
+    target_x, target_y = distance * math.cos(angle), distance * math.sin(angle)
+    for start in starts:
+        for i in range(LIDAR_BINS):
+            reading = row[start + i]
+            before, after = row[start + (i - 1) % LIDAR_BINS], row[start + (i + 1) % LIDAR_BINS]
+            if reading <= 0.0 or reading < before or reading < after:
+                continue
+            share = after / reading if after < before else 1.0 - before / reading
+            bearing = (i + share) * TURN / LIDAR_BINS + turn
+            away = REACH * (1.0 - reading)
+            x, y = away * math.cos(bearing), away * math.sin(bearing)
+            if math.hypot(x - target_x, y - target_y) >= clearance:
+                xs[count], ys[count] = x, y
+                count += 1
+    return count
+
+
+@compiled
+def _free(xs: FloatArray, ys: FloatArray, count: int, x: float, y: float, clearance: float, free: float) -> float:
+    """Return how far (m) the direction (x, y) is free, at most `free`."""
+    for j in range(count):
+        square = xs[j] * xs[j] + ys[j] * ys[j]
+        along = x * xs[j] + y * ys[j]
+        if square < clearance * clearance:  # too near already: only the directions that lead away are free
+            if along > -0.2 * math.sqrt(square):
+                return 0.0
+        elif along > 0.0:
+            room = clearance * clearance - (square - along * along)
+            if room > 0.0:
+                free = min(free, along - math.sqrt(room))
+    return max(free, 0.0)
+
+
+@compiled
+def _angle_between(one: float, other: float) -> float:
+    return abs((one - other + math.pi) % TURN - math.pi)
