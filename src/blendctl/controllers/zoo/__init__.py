@@ -32,6 +32,7 @@ BUDGET_SETS = {
         "PointGoal1/trpo",
         "PointGoal1/trpo-lagrangian",
         "PointGoal1/cpo",
+        "vfh",
         "PointGoal1/ppo-lagrangian",
     ),
     "PointPush1": ("PointPush1/trpo", "PointPush1/ppo-lagrangian", "PointPush1/cpo"),
