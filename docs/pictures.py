@@ -13,11 +13,16 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from blendctl import BlendingBandit, pareto
-from blendctl.controllers import find_lookahead, load
-from blendctl.controllers.zoo import PAIRS
+from blendctl.controllers import find_lookahead, open_controller
+from blendctl.controllers.zoo import BUDGET_SETS
 
 FOLDER = Path(__file__).parent / "pictures"
 NAMES = ["A", "B", "C", "D"]
+LABELS = {
+    "a": (10, 4, "start"),
+    "b": (0, 20, "middle"),
+    "d": (0, -10, "middle"),
+}  # of a controller: right, below, above
 BUDGET = 25  # cost per episode, the limit of Safety Gym
 ARMS = np.array([[0.85, 0.30], [0.60, 0.75], [0.25, 0.90], [0.45, 0.45]])  # (arms, objectives)
 
@@ -207,7 +212,10 @@ def mixing_line() -> Drawing:
 
 def dial() -> Drawing:
     """Draw return against cost along the dial, a panel per world whose look-ahead networks ship."""
-    networks = {world: find_lookahead([load(name) for name in pair]) for world, pair in PAIRS.items()}
+    networks = {
+        world: find_lookahead([open_controller(name, world=world) for name in names])
+        for world, names in BUDGET_SETS.items()
+    }
     cards = {world: network.card for world, network in networks.items() if network is not None}
     worlds = ", ".join(cards)
     drawing = Drawing(
@@ -241,7 +249,8 @@ def dial() -> Drawing:
         for row, color in zip(alone, ("b", *["d"] * (len(alone) - 2), "a"), strict=True):
             x, y = place(row)
             drawing.dot((x, y), color, radius=6)
-            drawing.text(row["name"].rpartition("/")[2], x, y + 20, kind=f"{color} small bold", anchor="middle")
+            dx, dy, anchor = LABELS[color]
+            drawing.text(row["name"].rpartition("/")[2], x + dx, y + dy, kind=f"{color} small bold", anchor=anchor)
         drawing.text(world, *drawing.at(0, 1.08), kind="ink bold")
     drawing.text("green: settings of the dial, on validation episodes", 60, 374, kind="c small")
     drawing.text(f"grey: a coin before each episode; dashed: a cost of {BUDGET}", 60, 391, kind="soft small")

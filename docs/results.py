@@ -26,21 +26,17 @@ WITH_THREE = {  # the same with all controllers of PointPush1
     "lookahead": "look-ahead with three controllers",
     "lookahead-budget": "**look-ahead with three controllers, cost budget 25**",
 }
-WITH_FIVE = {  # the same with all controllers of PointGoal1
-    "lookahead": "look-ahead with five controllers",
-    "lookahead-budget": "**look-ahead with five controllers, cost budget 25**",
-}
-TRAINED_AGAIN = {  # the same with several trainings of the networks
+TRAINED_AGAIN = {  # the same with all trained controllers of PointGoal1 and several trainings of the networks
     "lookahead": "look-ahead with five controllers, three training seeds",
     "lookahead-budget": "look-ahead with five controllers, cost budget 25, three training seeds",
-}
-WITH_STOP = {  # the same with `stop` as a third controller
-    "lookahead": "look-ahead with `stop`",
-    "lookahead-budget": "look-ahead with `stop`, cost budget 25",
 }
 WITH_CLASSICAL = {  # the same with `potential-field` and `stop`
     "lookahead": "look-ahead with `potential-field` and `stop`",
     "lookahead-budget": "**look-ahead with `potential-field` and `stop`, cost budget 25**",
+}
+WITH_HISTOGRAM = {  # the same with all trained controllers and `vfh`
+    "lookahead": "look-ahead with these five and `vfh`",
+    "lookahead-budget": "**look-ahead with these five and `vfh`, cost budget 25**",
 }
 SIMULATED = {  # the same for comparisons on fewer episodes
     "simulated": "look-ahead by simulation of the true world",
@@ -50,10 +46,9 @@ PUBLISHED = {  # by directory
     "compare-{}": COMPARED,
     "compare-PointPush1": WITH_BUDGET,
     "compare-{}-three": WITH_THREE,
-    "compare-{}-five": WITH_FIVE,
     "compare-{}-seeds": TRAINED_AGAIN,
-    "compare-{}-stop": WITH_STOP,
     "compare-{}-four": WITH_CLASSICAL,
+    "compare-{}-vfh": WITH_HISTOGRAM,
     "simulated-{}": SIMULATED,
 }
 RULE = "|---|---|---|---|---|\n"
