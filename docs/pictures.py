@@ -14,7 +14,7 @@ import numpy as np
 
 from blendctl import BlendingBandit, pareto
 from blendctl.controllers import find_lookahead, open_controller
-from blendctl.controllers.zoo import BUDGET_SETS
+from blendctl.controllers.zoo import LOOKAHEAD_SETS
 
 FOLDER = Path(__file__).parent / "pictures"
 NAMES = ["A", "B", "C", "D"]
@@ -214,7 +214,7 @@ def dial() -> Drawing:
     """Draw return against cost along the dial, a panel per world whose look-ahead networks ship."""
     networks = {
         world: find_lookahead([open_controller(name, world=world) for name in names])
-        for world, names in BUDGET_SETS.items()
+        for world, names in LOOKAHEAD_SETS.items()
     }
     cards = {world: network.card for world, network in networks.items() if network is not None}
     worlds = ", ".join(cards)

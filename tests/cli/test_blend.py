@@ -8,7 +8,7 @@ import pytest
 from blendctl import BlendingBandit
 from blendctl.cli import main
 from blendctl.controllers import open_controller
-from blendctl.controllers.zoo import BUDGET_SETS, PAIRS, ZOO, find_lookahead, shipped_controllers
+from blendctl.controllers.zoo import LOOKAHEAD_SETS, PAIRS, ZOO, find_lookahead, shipped_controllers
 from blendctl.directory_lock import DirectoryLock
 from blendctl.statistics import proportion_interval
 
@@ -54,7 +54,7 @@ def test_a_lookahead_blend_reports_its_budget(tmp_path, capsys):
     summary = json.loads((tmp_path / "blend.json").read_text())
     assert code == 0
     assert "warning: a cost budget of 1 per episode is below what the safest setting costs" in err
-    assert summary["controllers"] == list(BUDGET_SETS["PointGoal1"])
+    assert summary["controllers"] == list(LOOKAHEAD_SETS["PointGoal1"])
     over = sum(cost > 1 for cost in summary["costs"])
     assert summary["over_budget"] == over / 2
     assert summary["over_budget_ci95"] == proportion_interval(over, 2)
@@ -70,16 +70,16 @@ def test_a_budget_below_the_cost_of_the_safe_controller_is_reported_with_the_ret
     assert "at a return of about" in err
 
 
-@pytest.mark.parametrize("cost_budget", [False, True])
+@pytest.mark.parametrize("lookahead", [False, True])
 @pytest.mark.parametrize("world", PAIRS)
-def test_look_ahead_networks_ship_for_the_default_controllers(world, cost_budget):
-    names = shipped_controllers(world, cost_budget=cost_budget)
+def test_look_ahead_networks_ship_for_the_default_controllers(world, lookahead):
+    names = shipped_controllers(world, lookahead=lookahead)
     assert (names[0], names[-1]) == PAIRS[world]
     assert find_lookahead([open_controller(name, world=world) for name in names]) is not None
 
 
 def test_worlds_without_controllers_have_no_default():
-    assert shipped_controllers("PointGoal2", cost_budget=True) == ()
+    assert shipped_controllers("PointGoal2", lookahead=True) == ()
 
 
 def test_look_ahead_is_the_default_and_the_next_step_an_option(tmp_path, capsys):

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from blendctl.cli import main
+from blendctl.controllers.zoo import LOOKAHEAD_SETS, PAIRS
 from blendctl.experiments import engines, units
 
 SHORT = ["--episodes", "2", "--steps", "12", "--engine", "inline"]
@@ -65,6 +66,22 @@ def test_finished_units_are_not_run_again_and_methods_can_be_added(folder, capsy
     copy = json.loads((folder / "copy.json").read_text())
     assert copy == json.loads((folder / "compare.json").read_text())
     assert set(copy["methods"]) == {"performant", "safe", "paper", "shared"}
+
+
+def test_methods_that_look_ahead_use_all_controllers_that_ship_unless_others_are_named(tmp_path, capsys):
+    words = ("--methods", "lookahead", "paper", *SHORT, "--set", "lookahead.prefer=0.5")
+    code, out, _ = call(capsys, "compare", "PointPush1", *words, "--out", tmp_path / "all")
+    methods = json.loads((tmp_path / "all" / "compare.json").read_text())["methods"]
+    assert code == 0
+    assert "with 3 controllers, the other methods with two" in " ".join(out.split())
+    assert methods["lookahead"]["controllers"] == list(LOOKAHEAD_SETS["PointPush1"])
+    assert methods["paper"]["controllers"] == list(PAIRS["PointPush1"])
+    pair = ("--controllers", *PAIRS["PointPush1"])
+    code, out, _ = call(capsys, "compare", "PointPush1", *words, *pair, "--out", tmp_path / "pair")
+    methods = json.loads((tmp_path / "pair" / "compare.json").read_text())["methods"]
+    assert code == 0
+    assert "other methods with two" not in " ".join(out.split())
+    assert methods["lookahead"]["controllers"] == list(PAIRS["PointPush1"])
 
 
 def test_several_networks_are_compared_on_the_same_episodes(tmp_path, capsys):

@@ -65,6 +65,7 @@ def test_an_existing_controller_is_replaced_only_on_request(zoo, capsys):
     ("words", "message"),
     [
         (["--replace"], "--replace needs --add"),
+        (["--name", "ppo-2"], "--name needs --add"),
         (["--add", "runs/PointGoal1-ppo-s0", "--show", "PointGoal1/ppo"], "use one of them"),
     ],
 )

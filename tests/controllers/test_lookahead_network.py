@@ -259,6 +259,8 @@ def test_networks_of_the_zoo_are_found_by_digests_in_order(pair, tmp_path, monke
     assert find_lookahead(pair) is None
     (tmp_path / "run").mkdir()
     write_lookahead(of_pair(pair), tmp_path / "run" / "lookahead.safetensors")
+    with pytest.raises(InputError, match="named after their controllers"):
+        add_to_zoo(tmp_path / "run", name="mine")
     path = add_to_zoo(tmp_path / "run")
     assert path == zoo / "PointGoal1" / "ppo+ppo-lagrangian.lookahead.safetensors"
     assert find_lookahead(pair).names == ("PointGoal1/ppo", "PointGoal1/ppo-lagrangian")

@@ -312,6 +312,15 @@ def test_a_finished_run_joins_a_zoo_with_its_card(tmp_path):
     assert path.read_bytes() == before
     add_to_zoo(tmp_path / "run", zoo=tmp_path / "zoo", replace=True)
     assert load(path).card["seed"] == 1
+    named = add_to_zoo(tmp_path / "run", name="ppo-2", zoo=tmp_path / "zoo")
+    assert named == tmp_path / "zoo" / "PointGoal1" / "ppo-2.safetensors"
+    assert load(named).name == load(named).card["name"] == "PointGoal1/ppo-2"
+    assert load(named).digest == load(path).digest  # the weights are the same
+    with pytest.raises(InputError, match=r'has a "PointGoal1/ppo-2" already'):
+        add_to_zoo(tmp_path / "run", name="ppo-2", zoo=tmp_path / "zoo")
+    for wrong in ("", "../ppo", "a+b"):
+        with pytest.raises(InputError, match=r"a name in the zoo is a word without / and \+"):
+            add_to_zoo(tmp_path / "run", name=wrong, zoo=tmp_path / "zoo")
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,20 @@ def test_methods_that_look_ahead_run_with_all_networks_and_the_others_once(tmp_p
     assert sum(row["shown"] for row in shown if row["method"] == "lookahead") == 3 * 10
 
 
+def test_methods_that_look_ahead_can_have_more_controllers_and_the_corner_is_of_the_pair():
+    three = (PAIR[0], "vfh", PAIR[1])
+    comparison = Comparison("PointGoal1", PAIR, ("lookahead", "paper"), episodes=10, lookahead_controllers=three)
+    used = {entry.method: entry.unit.parameters["controllers"] for entry in comparison.units()}
+    assert used == {"performant": [*PAIR], "safe": [*PAIR], "paper": [*PAIR], "lookahead": [*three]}
+    assert comparison.identity["lookahead_controllers"] == [*three]
+    alone = {"performant": (26.0, 60.0), "safe": (20.0, 20.0)}
+    table = made_up(comparison, lambda entry, seed: alone.get(entry.method, (26.0, 20.0)))
+    methods = standings(comparison.compared(), table)["methods"]
+    assert methods["lookahead"]["controllers"] == [*three]
+    assert methods["paper"]["controllers"] == [*PAIR]
+    assert methods["lookahead"]["corner_score"] == pytest.approx(1.0)
+
+
 def test_more_episodes_keep_the_units_that_were_run():
     few = {entry.unit.key for entry in Comparison("PointGoal1", PAIR, episodes=30).units()}
     many = {entry.unit.key for entry in Comparison("PointGoal1", PAIR, episodes=60).units()}

@@ -38,7 +38,7 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html", "c
 @shared.controllers_option(
     "Controllers, ordered from performant to safe: zoo names, files (.safetensors, .onnx, .pt, .zip), addresses "
     "(tcp://, unix:), classical ones (pure-pursuit, potential-field, vfh, heading-pid, stop), module:object.  "
-    "[the world's pair in the zoo; with --cost-budget in some worlds more, see the documentation of look-ahead]",
+    "[the world's pair in the zoo; with --lookahead, --prefer or --cost-budget all with look-ahead networks that ship]",
     metavar="NAME|FILE|ADDRESS...",
 )
 @shared.trust_code_option
@@ -140,8 +140,8 @@ def blend(
         raise InputError("--guard compares with each controller alone; leave --no-alone out")
     if frames and out is None:
         raise InputError("--frames are for the page of a run; name its directory: --out DIR")
-    learned = options["lookahead"] in (None, "learned")
-    specs = controllers or _shipped(world, cost_budget=learned and options["cost_budget"] is not None)
+    dialled = options["lookahead"] is None and any(options[name] is not None for name in ("cost_budget", "prefer"))
+    specs = controllers or _shipped(world, lookahead=dialled or options["lookahead"] == "learned")
     drivers = [open_controller(spec, world=environment.world) for spec in specs]
     arm_names = list(names) or _unique([display_name(spec) for spec in specs])
     monitor = open_monitor(certificate, world=world, controllers=specs)
@@ -264,11 +264,11 @@ def _remove_old_run(out: Path, *, replace: bool) -> None:
         file.unlink()
 
 
-def _shipped(world: str, *, cost_budget: bool) -> tuple[str, ...]:
+def _shipped(world: str, *, lookahead: bool) -> tuple[str, ...]:
     """Return the zoo's controllers for a world."""
     from blendctl.controllers.zoo import shipped_controllers
 
-    names = shipped_controllers(world, cost_budget=cost_budget)
+    names = shipped_controllers(world, lookahead=lookahead)
     if not names:
         raise InputError(
             f"the zoo has no pair of controllers for {world}; name some, for example: "

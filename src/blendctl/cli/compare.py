@@ -50,7 +50,8 @@ def _list_methods(ctx: click.Context, param: click.Parameter, value: bool) -> No
 @partial(environment_argument, flags=EITHER)
 @click.option("--methods", multiple=True, metavar="NAME...", help="Methods to compare.  [all; see --list]")
 @shared.controllers_option(
-    "Two controllers or more, performant first and safe last: zoo names, files, addresses.  [the paper's pair]",
+    "Two controllers or more, performant first and safe last: zoo names, files, addresses.  [the paper's pair; methods "
+    "that look ahead use all controllers of the world with networks that ship]",
     metavar="PERFORMANT ... SAFE",
 )
 @click.option(
@@ -98,6 +99,7 @@ def compare(
     Each method has a corner score: 0 is random mixing of the first (performant) and the last (safe) controller, 1 is
     the return of the performant one at the cost of the safe one.
     """
+    from blendctl.controllers.zoo import shipped_controllers
     from blendctl.experiments.compare import Comparison
     from blendctl.experiments.standings import mark_shown, standings
     from blendctl.experiments.store import Store
@@ -107,8 +109,10 @@ def compare(
     for name in methods:
         find_method(name)
     place, names = _place_and_controllers(environment, controllers, blend)
+    default = not controllers and blend is None and not options["lookahead"]
     plan = Comparison(
         controllers=names,
+        lookahead_controllers=shipped_controllers(place["world"], lookahead=True) if default else (),
         methods=methods or tuple(METHODS),
         values=_parse_values(assignments),
         blend=None if blend is None else str(blend),
@@ -153,13 +157,18 @@ def _without_unsupported(plan: Comparison, *, requested: tuple[str, ...]) -> Com
     from blendctl.switches.base import open_worlds
     from blendctl.switches.requirements import missing_requirement
 
-    world = plan.world if plan.environment is None else None
-    pair = [open_controller(spec, world=world) for spec in plan.controllers]
+    world, compared = plan.world if plan.environment is None else None, plan.compared()
     with closing(open_worlds(plan.environment or plan.world, 1)) as worlds:
         capable = worlds
     supported = []
-    for name, method in plan.table_of_methods().items():
-        needed = [missing_requirement(method, pair, lookahead=one, worlds=capable) for one in plan.lookahead or (None,)]
+    opened: dict[str, Any] = {}
+    for name, method in compared.methods.items():
+        specs = compared.controllers_of(method)
+        opened |= {spec: open_controller(spec, world=world) for spec in specs if spec not in opened}
+        needed = [
+            missing_requirement(method, [opened[spec] for spec in specs], lookahead=one, worlds=capable)
+            for one in plan.lookahead or (None,)
+        ]
         requirement = next(filter(None, needed), None)
         if requirement is None:
             supported.append(name)
@@ -261,13 +270,15 @@ def _write(store: Store, table: Any, scores: dict[str, Any]) -> None:
 
 def _table(scores: dict[str, Any]) -> Table:
     several = max(len(row.get("networks", ())) for row in scores["methods"].values())
+    wider = {len(row["controllers"]) for row in scores["methods"].values()} - {len(scores["controllers"])}
     table = make_table(
         "", "return", "±", "cost", "±", "share", "correct", "score", "95%",
         title=f"{scores['world']}, {scores['episodes']} episodes from seed {scores['seed']}",
         caption="means with 95% intervals; share: of the performant controller; correct: choices that no other "
         "controller's next step dominates; score: 0 on the mixing line, 1 at the corner; *: best setting of a sweep, "
         f"chosen {'on other episodes' if scores['episodes'] > 1 else 'on the same episode'}"
-        + (f"; look-ahead: means and intervals over {several} networks and the episodes" if several else ""),
+        + (f"; look-ahead: means and intervals over {several} networks and the episodes" if several else "")
+        + (f"; look-ahead: with {max(wider)} controllers, the other methods with two" if wider else ""),
     )  # fmt: skip
     for name, row in scores["methods"].items():
         interval = row["corner_score_ci95"]

@@ -22,15 +22,17 @@ from blendctl.errors import InputError
     "--add", "run", type=click.Path(path_type=Path),
     help="Add the controller or the look-ahead networks of a finished run to the zoo of this installation.",
 )  # fmt: skip
+@click.option("--name", metavar="NAME", help="With --add: the controller's name after WORLD/.  [its algorithm]")
 @click.option("--replace", is_flag=True, help="Allow --add to overwrite an entry of the same name.")
-def zoo(json_file: Path | None, show: str | None, run: Path | None, replace: bool) -> None:
+def zoo(json_file: Path | None, show: str | None, run: Path | None, name: str | None, replace: bool) -> None:
     """List the trained controllers and look-ahead networks that ship with blendctl, with their return and cost."""
     if run is not None and show is not None:
         raise InputError("--add and --show cannot be used together; use one of them")
-    if replace and run is None:
-        raise InputError("--replace needs --add RUN")
+    for option, used in (("--replace", replace), ("--name", name is not None)):
+        if used and run is None:
+            raise InputError(f"{option} needs --add RUN")
     if run is not None:
-        path = add_to_zoo(run, replace=replace)
+        path = add_to_zoo(run, name=name, replace=replace)
         table_console(json_file).print(f"added {path}", soft_wrap=True)
         write_json(json_file, json.loads(path.with_suffix(".json").read_text()))
         return

@@ -62,6 +62,11 @@ class Compared:
     steps: int | None  # limit of an episode; None: that of the environment
     block: int  # episodes that share a learner
     methods: Mapping[str, Method]
+    lookahead_controllers: Sequence[str] = ()  # of the methods that look ahead; empty: `controllers`
+
+    def controllers_of(self, method: Method) -> Sequence[str]:
+        """Return the controllers that a method switches between."""
+        return (self.lookahead_controllers if method.needs == "lookahead" else ()) or self.controllers
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,8 @@ class ComparisonUnit:
 class Comparison:
     """A comparison of methods that drive the same world with the same controllers, on the same seeds.
 
-    controllers: performant first, safe last: these define the corner score. values: other values of the methods'
+    controllers: performant first, safe last: these define the corner score. lookahead_controllers: those of the methods
+    that look ahead with networks; empty: the same. values: other values of the methods'
     parameters, {"ceiling": {"samples": "5"}}.
     lookahead: files, run directories or zoo names of look-ahead networks, such as those of several training seeds: a
     method that looks ahead runs with each. Empty: the networks that ship.
@@ -98,6 +104,7 @@ class Comparison:
     judge_every: int = 10  # control steps between two evaluated choices; 0: none
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     lookahead: tuple[str, ...] = ()
+    lookahead_controllers: tuple[str, ...] = ()
     environment: EnvironmentSpec | None = None
     blend: str | None = None
 
@@ -144,7 +151,14 @@ class Comparison:
             }
             | ({} if self.environment is None else {"environment": self.environment.to_dict()})
             | ({"lookahead": file_digests(self.world, self.lookahead)} if self.lookahead else {})
+            | self._lookahead_identity()
         )
+
+    def _lookahead_identity(self) -> dict[str, Any]:
+        names = self.lookahead_controllers
+        if not names:
+            return {}
+        return {"lookahead_controllers": list(names), "lookahead_digests": file_digests(self.world, names)}
 
     def _digests(self) -> list[str]:
         if self.environment is None:
@@ -163,16 +177,18 @@ class Comparison:
     def compared(self) -> Compared:
         """Return the data that the standings need."""
         numbers = self.episodes, self.seed, self.steps, self.block
-        return Compared(self.world, self.controllers, *numbers, self.table_of_methods())
+        return Compared(self.world, self.controllers, *numbers, self.table_of_methods(), self.lookahead_controllers)
 
     def units(self) -> list[ComparisonUnit]:
         """Split the comparison into units: those that define the score, trainings, then the longest first."""
-        common: dict[str, Any] = {"world": self.world, "controllers": list(self.controllers), "steps": self.steps}
+        common: dict[str, Any] = {"world": self.world, "steps": self.steps}
         common |= {"lookahead": self.lookahead[0]} if self.lookahead else {}
         common |= {} if self.environment is None else {"environment": self.environment.to_dict()}
         training_seed = (self.seed + TRAINING_SEEDS) % (LARGEST_SEED - ROOM)
         ranked: list[tuple[int, ComparisonUnit]] = []
-        for method in self.table_of_methods().values():
+        compared = self.compared()
+        for method in compared.methods.values():
+            common |= {"controllers": list(compared.controllers_of(method))}
             rank = 0 if method.name in ALONE else 2 if method.heavy else 3
             several = self.lookahead[1:] if method.needs == "lookahead" else ()
             for number, setting in enumerate(method.settings):

@@ -69,6 +69,7 @@ def standings(comparison: Compared, table: pa.Table) -> dict[str, Any]:
         "mixing_line": line,
         "methods": {
             name: _summary(sample, performant, safe, help=methods[name].help)
+            | {"controllers": list(comparison.controllers_of(methods[name]))}
             | {"switches_per_second": _per_second(sample, period)}
             for name, sample in samples.items()
         },

@@ -187,10 +187,12 @@ def provenance(run: CompareRun) -> Provenance:
     summary, about = run.summary, run.folder.about
     sessions = about.get("sessions") or []
     seeds = f"{summary['seed']} to {summary['seed'] + summary['episodes'] - 1}"
-    environment = (about.get("identity") or {}).get("environment") or {}
+    identity = about.get("identity") or {}
+    environment = identity.get("environment") or {}
     facts = [
         *(("command", str(session.get("command") or "")) for session in sessions),
         ("controllers", ", ".join(summary["controllers"])),
+        ("controllers of look-ahead", ", ".join(identity.get("lookahead_controllers") or ())),
         ("environment", ", ".join(f"{key} {value}" for key, value in environment.items() if value)),
         ("seeds", seeds),
         ("versions", listed(sessions[-1].get("versions") if sessions else {})),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 from blendctl.atomic import write_atomically
 from blendctl.controllers.base import Controller
 from blendctl.controllers.card import card_markdown, lookahead_markdown
-from blendctl.controllers.controller_file import read_controller
+from blendctl.controllers.controller_file import read_controller, write_controller
 from blendctl.controllers.lookahead_file import LOOKAHEAD_FILE, read_digests, read_lookahead
 from blendctl.controllers.lookahead_network import LookAheadNetwork, controller_digest
 from blendctl.controllers.network import NetworkController
@@ -24,9 +25,9 @@ PAIRS = {
     "CarButton1": ("CarButton1/trpo", "CarButton1/trpo-lagrangian"),
 }
 
-# The controllers that commands use with a cost budget, where look-ahead networks of more than the pair ship: a budget
-# needs a controller that costs less than the safe one of the pair, or several that err in different places.
-BUDGET_SETS = {
+# The controllers that commands use to look ahead, where networks of more than the pair ship: another way to go on is
+# worth more than better foresight of two, and a cost budget needs one that costs less than the safe one of the pair.
+LOOKAHEAD_SETS = {
     "PointGoal1": (
         "PointGoal1/ppo",
         "PointGoal1/trpo",
@@ -43,9 +44,9 @@ ZOO = Path(__file__).parent
 LOOKAHEAD_SUFFIX = ".lookahead.safetensors"  # WORLD/NAME+NAME.lookahead.safetensors
 
 
-def shipped_controllers(world: str, *, cost_budget: bool = False) -> tuple[str, ...]:
-    """Return the default controllers of `blend` in a world: its pair, or its set for a cost budget, or none."""
-    names = (BUDGET_SETS if cost_budget and world in BUDGET_SETS else PAIRS).get(world, ())
+def shipped_controllers(world: str, *, lookahead: bool = False) -> tuple[str, ...]:
+    """Return the default controllers of a world: its pair, or its set to look ahead with, or none."""
+    names = (LOOKAHEAD_SETS if lookahead and world in LOOKAHEAD_SETS else PAIRS).get(world, ())
     return names if {name for name in names if "/" in name} <= set(zoo_names()) else ()
 
 
@@ -135,15 +136,17 @@ def in_zoo(path: Path) -> bool:
     return path.resolve().is_relative_to(ZOO.resolve())
 
 
-def add_to_zoo(run: str | Path, *, zoo: Path | None = None, replace: bool = False) -> Path:
+def add_to_zoo(run: str | Path, *, name: str | None = None, zoo: Path | None = None, replace: bool = False) -> Path:
     """Copy the result of a run and its card into a zoo; return the new file.
 
-    A controller is stored as WORLD/ALGORITHM, look-ahead networks as WORLD/NAME+NAME. zoo: the directory; the installed
-    one by default. An existing file is overwritten only with `replace`.
+    A controller is stored as WORLD/NAME, by default WORLD/ALGORITHM, look-ahead networks as WORLD/NAME+NAME. zoo: the
+    directory; the installed one by default. An existing file is overwritten only with `replace`.
     """
     zoo = zoo or ZOO
     lookahead = Path(run) / LOOKAHEAD_FILE if Path(run).is_dir() else Path(run)
     if lookahead.name.endswith("lookahead.safetensors") and lookahead.is_file():
+        if name is not None:
+            raise InputError(f"look-ahead networks are named after their controllers; leave the name {name!r} out")
         network = read_lookahead(lookahead)
         world = str(network.card.get("world") or network.names[0].rpartition("/")[0])
         return _add(lookahead, network.card, lookahead_path(world, network.names, zoo=zoo), replace=replace)
@@ -154,7 +157,18 @@ def add_to_zoo(run: str | Path, *, zoo: Path | None = None, replace: bool = Fals
     for word in (world, algorithm):
         if not _is_file_name(word):
             raise InputError(f"the card of {run} must name a world and an algorithm, actually: {word!r}")
-    return _add(find_controller_file(run), controller.card, zoo / world / f"{algorithm}.safetensors", replace=replace)
+    if name is None:
+        source = find_controller_file(run)
+        return _add(source, controller.card, zoo / world / f"{algorithm}.safetensors", replace=replace)
+    if not _is_file_name(name) or "+" in name:
+        raise InputError(f"a name in the zoo is a word without / and +, such as {algorithm}-2, actually: {name!r}")
+    path = zoo / world / f"{name}.safetensors"
+    check_new(path, find_controller_file(run), replace=replace)
+    card = controller.card | {"name": f"{world}/{name}"}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_controller(dataclasses.replace(controller, name=card["name"], card=card), path)
+    write_card(card, path)
+    return path
 
 
 def _is_file_name(word: str) -> bool:
