@@ -8,7 +8,7 @@ from scipy import stats
 
 from blendctl.errors import InputError
 from blendctl.features import Dial, DialPoint
-from blendctl.features.dial import card_points
+from blendctl.features.dial import WITHIN, card_points
 
 POINTS = [
     DialPoint(0.02, 28.0, 50.0),
@@ -31,7 +31,9 @@ def test_a_preference_is_one_weight_for_every_state(prefer, weight):
 
 def test_a_fresh_episode_uses_the_weight_at_which_most_episodes_stayed_within_the_budget():
     costs = [point.cost_within for point in POINTS]
-    assert costs == pytest.approx([np.log(5) * point.cost_mean for point in POINTS])  # an exponential distribution
+    assert costs == pytest.approx(
+        [-np.log(1.0 - WITHIN) * point.cost_mean for point in POINTS]
+    )  # an exponential distribution
     assert budget(costs[1]).weights([0.0], [0]) == pytest.approx([0.1])
     assert 0.1 < budget(0.5 * (costs[1] + costs[2])).weights([0.0], [0])[0] < 0.4
 
@@ -39,7 +41,7 @@ def test_a_fresh_episode_uses_the_weight_at_which_most_episodes_stayed_within_th
 @given(mean=st.floats(0.1, 100), spread=st.floats(0.01, 300))
 def test_the_cost_within_is_a_quantile_of_episodes_and_never_below_their_mean(mean, spread):
     within = DialPoint(0.1, 1.0, mean, spread).cost_within
-    expected = stats.gamma.ppf(0.8, (mean / spread) ** 2, scale=spread**2 / mean)
+    expected = stats.gamma.ppf(WITHIN, (mean / spread) ** 2, scale=spread**2 / mean)
     assert within == pytest.approx(max(expected, mean), rel=1e-6)
 
 

@@ -18,9 +18,9 @@ PREFER = 0.5  # setting of the dial unless the user chooses another
 RATE = 0.1  # step size: share of an episode's relative excess by which the aim falls
 LOWEST_AIM = 0.25
 LARGEST_EXCESS = 3.0  # relative excess of one episode that counts; a smaller limit would ignore what rare bursts cost
-WITHIN = (
-    0.8  # share of the validation episodes that stayed within the budget at the setting that an episode starts with
-)
+# Share of the validation episodes that stayed within the budget at the setting that an episode starts with. Other
+# episodes than those that chose the setting exceed the budget a little more often.
+WITHIN = 0.83
 # Share of the budget that the latch reserves: costs come in bursts, and the safest setting cannot stop one at once.
 RESERVE = 0.3
 
@@ -70,7 +70,7 @@ class Dial:
     prefer: 0 is the safest setting (`weight_range[1]`), 1 the most performant (`weight_range[0]`); the weight lies
     between them on a logarithmic scale, the same at every decision.
     cost_budget: cost that an episode of `episode_steps` steps may have. An episode starts with the smallest weight at
-    which 80% of the episodes cost no more than the budget, as measured, and becomes more careful when it spends faster
+    which 83% of the episodes cost no more than the budget, as measured, and becomes more careful when it spends faster
     than that. Once the cost spent, the expected cost of the safest setting until the end and a reserve exceed the
     budget, the safest setting drives (the latch): the smallest weight whose cost is within a standard error of the
     lowest. If episodes exceed the budget on average, the dial aims lower.
@@ -79,10 +79,10 @@ class Dial:
     >>> Dial((0.1, 1.0), points, prefer=0.5).weights(np.zeros(1), np.zeros(1)).round(3)
     array([0.316])
     >>> round(points[0].cost_within, 1), round(points[1].cost_within, 1)
-    (80.5, 16.1)
+    (88.6, 17.7)
     >>> budget = Dial((0.1, 1.0), points, cost_budget=30.0, episode_steps=100)
     >>> budget.weights(np.array([0.0, 25.0]), np.array([0, 10])).round(3)
-    array([0.608, 1.   ])
+    array([0.671, 1.   ])
     """
 
     def __init__(
