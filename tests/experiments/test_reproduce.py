@@ -6,12 +6,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from blendctl import Blender, pareto
 from blendctl.bandit import BlendingBandit
-from blendctl.controllers import open_controller
+from blendctl.blender.compiled_loop import empty_stages
+from blendctl.controllers import load, open_controller
 from blendctl.envs import SingleWorld
 from blendctl.experiments import Store
 from blendctl.experiments.baseline_units import baseline
-from blendctl.experiments.blended import blended
+from blendctl.experiments.blended import EpisodeAggregator, blended
 from blendctl.experiments.file_text import file_text, read_file_text
 from blendctl.experiments.protocol import AUTHORS, Settings, plan
 from blendctl.experiments.reproduce import Reproduction
@@ -57,6 +59,7 @@ def test_the_tables_are_tidy_and_whole(whole):
     assert 0 <= rows[1]["correct_ratio"] <= 1
     assert rows[0]["max_loss"] <= rows[1]["max_loss"] <= rows[1]["max_loss_bound"]
     assert rows[1]["pareto_regret"] <= rows[1]["regret_bound"]
+    assert 0 <= rows[1]["max_loss_expected_mean"] <= rows[1]["max_loss_bound_mean"]
     assert rows[1]["theta_error"] == pytest.approx(np.linalg.norm(np.subtract(rows[1]["theta"], rows[1]["theta_star"])))
     alone = [row for row in points.to_pylist() if row["role"] == "safe"]
     assert alone[0]["correct_ratio"] is None
@@ -64,6 +67,23 @@ def test_the_tables_are_tidy_and_whole(whole):
     for row in episodes.to_pylist():
         by_role.setdefault(row["role"], []).append(row["seed"])
     assert len({tuple(seeds) for seeds in by_role.values()}) == 1  # all roles on the same episodes
+
+
+def test_noise_adds_to_the_loss_and_not_to_the_expected_loss():
+    rng, n = np.random.default_rng(0), 3000
+    controllers = [load(name) for name in PAIR]
+    with Blender(controllers, features="predictions", seed=0) as blender:
+        aggregator = EpisodeAggregator(blender)
+    psi = rng.uniform(-0.5, 0.5, (n, 2, 2))
+    truth = psi @ np.array([[0.8, 0.1], [0.0, 0.9]]) + 0.3 * rng.standard_normal((n, 2, 2))
+    best = pareto.maximal_loss(psi @ np.array([[0.8, 0.1], [0.0, 0.9]])).argmin(axis=1)
+    wrong = rng.random(n) < 0.1
+    arm = np.where(wrong, 1 - best, best)
+    made = empty_stages(n, 2)._replace(arm=arm, truth=truth, psi=psi)
+    aggregator.add_episode(made)
+    exact = pareto.maximal_loss(psi @ np.array([[0.8, 0.1], [0.0, 0.9]]))[np.arange(n), arm].sum()
+    assert aggregator.expected_loss(1.0) == pytest.approx(exact, rel=0.02)
+    assert aggregator.table()["loss"][0].as_py() > 1.3 * exact
 
 
 def test_the_verdict_is_json_with_what_was_promised(whole):

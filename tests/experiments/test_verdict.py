@@ -141,5 +141,11 @@ def test_a_loss_above_its_bound_is_stated_plainly():
     assert not summary["loss"]["below_bound"]
     words = in_words("PointGoal1", summary)[-1]
     assert "does NOT stay under its bound, at 2 of 3 data points" in words
-    assert "the context explains 70% and 50% of reward and cost" in words
+    assert words.endswith("the context explains 70% and 50% of reward and cost.")
+    known = losses((0.4, 0.3)).drop_columns("max_loss_expected_mean").append_column(
+        "max_loss_expected_mean", pa.array([0.02])
+    )  # fmt: skip
+    summary = verdict(episodes(), known)["PointGoal1"]
+    assert summary["loss"]["expected_mean"] == 0.02
+    assert in_words("PointGoal1", summary)[-1].endswith("in the feedback that it leads to expect, the loss is 0.02.")
     assert len(in_words("PointGoal1", verdict(episodes())["PointGoal1"])) == 4  # nothing known, nothing said

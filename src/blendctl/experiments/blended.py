@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from blendctl.arrays import ArmArray, FloatArray
 from blendctl.bandit import BlendingBandit
 from blendctl.blender import Blender, Record, Recorder, run
 from blendctl.blender.compiled_loop import CompiledLoop, Stages, empty_stages, supports
@@ -24,13 +25,14 @@ from blendctl.experiments.units import Result, unit_kind
 CHUNK = 1000  # stages per sum
 
 
-@unit_kind(version=1)
+@unit_kind(version=2)
 def blended(parameters: Mapping[str, Any], before: Result | None) -> Result:
     """Run episodes one after another with one learner, and evaluate every choice by counterfactual steps.
 
     Parameters: world, controllers, names, first_seed (episode i has first_seed + i), episodes, noise_seed, steps (None:
     the world's own), features, context, and the bandit's options. The result's table has a row per episode; its values
-    hold the learner for the next data point, its estimate theta, and the moments of true feedback and context.
+    hold the learner for the next data point, its estimate theta, the moments of true feedback and context, and the sum
+    of the losses of the choices in the feedback that the context leads to expect.
     """
     seeds = range(int(parameters["first_seed"]), int(parameters["first_seed"]) + int(parameters["episodes"]))
     # If the compiled loop does not support the run, the plain loop starts from the beginning.
@@ -54,6 +56,7 @@ def blended(parameters: Mapping[str, Any], before: Result | None) -> Result:
         "rescaled": bandit.rescaled,
         "events": blender.counts.events,
         "moments": aggregator.moments.plain(),
+        "expected_loss": aggregator.expected_loss(bandit.options.regularization),
     }
     return Result(values, aggregator.table(), {"seconds": seconds, "iterations": float(aggregator.steps)})
 
@@ -107,6 +110,7 @@ class EpisodeAggregator:
         self._rows: list[dict[str, float]] = []  # finished episodes
         self._episode: dict[str, float] = {}  # sums of the running episode
         self._pending = 0  # stages in the buffer
+        self._choices: list[tuple[FloatArray, ArmArray]] = []  # contexts (n, arms, features) and arms (n,)
         self._buffer = empty_stages(CHUNK, arms, objectives=m, features=bandit.n_features)
 
     def add(self, record: Record) -> None:
@@ -154,9 +158,18 @@ class EpisodeAggregator:
             self._episode[name] = self._episode.get(name, 0) + total.item()
         self.steps += len(arm)
         usable = known & np.isfinite(psi).all(axis=(1, 2))
-        rows, feedback = psi[usable].reshape(-1, psi.shape[-1]), truth[usable].reshape(-1, truth.shape[-1])
-        length = np.linalg.norm(rows, axis=1, keepdims=True)
-        self.moments.add(rows * np.minimum(1.0, self.feature_bound / np.maximum(length, 1e-300)), feedback)
+        psi = psi[usable] / np.maximum(np.linalg.norm(psi[usable], axis=2, keepdims=True) / self.feature_bound, 1.0)
+        self.moments.add(psi.reshape(-1, psi.shape[-1]), truth[usable].reshape(-1, truth.shape[-1]))
+        self._choices.append((psi, arm[usable]))
+
+    def expected_loss(self, regularization: float) -> float:
+        """Return the sum of the choices' maximal losses in the expected feedback: theta* psi, theta* of these stages.
+
+        The bound of the loss is about this part. What the context does not tell, such as an unobserved speed, adds to
+        the loss of the true feedback and is noise to the learner.
+        """
+        star = self.moments.fit(regularization)
+        return float(sum(score(psi @ star.T, arm).loss.sum() for psi, arm in self._choices))
 
     def table(self) -> pa.Table:
         """Return a row per episode."""

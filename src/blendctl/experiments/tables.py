@@ -32,7 +32,7 @@ POINTS = pa.schema(
         *[(f"correct_ratio{how}", _FLOAT) for how in ("", "_sd", "_low", "_high")],
         ("switches", _COUNT),
         *[(name, _FLOAT) for name in ("share_performant", "pareto_regret", "regret_bound")],
-        *[(f"max_loss{how}", _FLOAT) for how in ("", "_bound", "_mean", "_bound_mean")],
+        *[(f"max_loss{how}", _FLOAT) for how in ("", "_bound", "_mean", "_bound_mean", "_expected_mean")],
         *[(name, _LIST) for name in ("theta", "theta_star")],
         *[(name, _FLOAT) for name in ("theta_error", "context_r2_reward", "context_r2_cost")],
         *[(name, _COUNT) for name in ("rescaled", "events")],
@@ -98,7 +98,7 @@ class _Trace:
     def __init__(self, place: tuple[str, int, str], star: FloatArray | None) -> None:
         self.place, self.star = place, star
         self.points = self.steps = self.judged = self.decided = 0
-        self.cost = self.gap = self.loss = self.bound = 0.0
+        self.cost = self.gap = self.loss = self.bound = self.expected = 0.0
 
     def point(self, number: int, result: Result) -> dict[str, Any]:
         assert result.table is not None
@@ -144,7 +144,9 @@ class _Trace:
         theta = np.array(values["theta"])
         reward, cost = Moments.from_plain(values["moments"]).explained()
         assert self.star is not None  # this data point is part of it
+        self.expected += values["expected_loss"]
         return {
+            "max_loss_expected_mean": self.expected / self.judged if self.judged else None,
             "regret_bound": values["regret_bound"],
             "theta": theta.reshape(-1).tolist(),
             "theta_star": self.star.reshape(-1).tolist(),

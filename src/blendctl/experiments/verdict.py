@@ -86,6 +86,7 @@ def _loss(points: pa.Table) -> dict[str, Any]:
         "below_bound": above == 0 if known else None,
         "data_points": len(known),
         "data_points_above": above,
+        "expected_mean": known_mean(last, "max_loss_expected_mean"),
         "context_r2_reward": known_mean(rows, "context_r2_reward"),
         "context_r2_cost": known_mean(rows, "context_r2_cost"),
     }
@@ -185,7 +186,12 @@ def _loss_in_words(loss: dict[str, Any]) -> str:
     return (
         f"the average maximal loss does NOT stay under its bound, at {loss['data_points_above']} of "
         f"{loss['data_points']} data points ({figures}). The bound is a theorem for feedback that is linear in the "
-        f"current context, up to noise of the size that is set; here the context explains {shares} of reward and cost."
+        f"current context, up to noise of the size that is set; here the context explains {shares} of reward and cost"
+        + (
+            "."
+            if loss["expected_mean"] is None
+            else f"; in the feedback that it leads to expect, the loss is {loss['expected_mean']:.3g}."
+        )
     )
 
 
