@@ -90,7 +90,8 @@ def test_methods_that_look_ahead_can_have_more_controllers_and_the_corner_is_of_
     comparison = Comparison("PointGoal1", PAIR, ("lookahead", "paper"), episodes=10, lookahead_controllers=three)
     used = {entry.method: entry.unit.parameters["controllers"] for entry in comparison.units()}
     assert used == {"performant": [*PAIR], "safe": [*PAIR], "paper": [*PAIR], "lookahead": [*three]}
-    assert comparison.identity["lookahead_controllers"] == [*three]
+    assert comparison.parts["look-ahead"]["controllers"] == [*three]
+    assert not Comparison("PointGoal1", PAIR, ("paper",), lookahead_controllers=three).parts
     alone = {"performant": (26.0, 60.0), "safe": (20.0, 20.0)}
     table = made_up(comparison, lambda entry, seed: alone.get(entry.method, (26.0, 20.0)))
     methods = standings(comparison.compared(), table)["methods"]

@@ -38,7 +38,7 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html", "c
 @shared.controllers_option(
     "Controllers, ordered from performant to safe: zoo names, files (.safetensors, .onnx, .pt, .zip), addresses "
     "(tcp://, unix:), classical ones (pure-pursuit, potential-field, vfh, heading-pid, stop), module:object.  "
-    "[the world's pair in the zoo; with --lookahead, --prefer or --cost-budget all with look-ahead networks that ship]",
+    "[the world's pair in the zoo; with --cost-budget, --prefer or plain --lookahead all that have networks together]",
     metavar="NAME|FILE|ADDRESS...",
 )
 @shared.trust_code_option
@@ -140,8 +140,10 @@ def blend(
         raise InputError("--guard compares with each controller alone; leave --no-alone out")
     if frames and out is None:
         raise InputError("--frames are for the page of a run; name its directory: --out DIR")
-    dialled = options["lookahead"] is None and any(options[name] is not None for name in ("cost_budget", "prefer"))
-    specs = controllers or _shipped(world, lookahead=dialled or options["lookahead"] == "learned")
+    dialled = options["cost_budget"] is not None or options["prefer"] is not None
+    requested = dialled or options["features"] == "lookahead"
+    learned = options["lookahead"] == "learned" or (options["lookahead"] is None and requested)
+    specs = controllers or _shipped(world, lookahead=learned)
     drivers = [open_controller(spec, world=environment.world) for spec in specs]
     arm_names = list(names) or _unique([display_name(spec) for spec in specs])
     monitor = open_monitor(certificate, world=world, controllers=specs)

@@ -51,7 +51,7 @@ def _list_methods(ctx: click.Context, param: click.Parameter, value: bool) -> No
 @click.option("--methods", multiple=True, metavar="NAME...", help="Methods to compare.  [all; see --list]")
 @shared.controllers_option(
     "Two controllers or more, performant first and safe last: zoo names, files, addresses.  [the paper's pair; methods "
-    "that look ahead use all controllers of the world with networks that ship]",
+    "that look ahead with networks use all controllers of the world that have some]",
     metavar="PERFORMANT ... SAFE",
 )
 @click.option(
@@ -121,7 +121,7 @@ def compare(
     )
     plan = _without_unsupported(plan, requested=methods)
     command = typed_command()
-    store = Store(out, "compare", identity=plan.identity, command=command)
+    store = Store(out, "compare", identity=plan.identity, parts=plan.parts, command=command)
     click.get_current_context().call_on_close(store.close)
     warn_changed_versions(store)
     started = time.perf_counter()

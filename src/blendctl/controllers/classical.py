@@ -20,12 +20,12 @@ from numpy.typing import ArrayLike
 from blendctl.arrays import FloatArray
 from blendctl.controllers.base import Controller
 from blendctl.controllers.encoding import OBJECT_FEATURES, Encoding, Lidar
-from blendctl.controllers.free_direction import REACH, free_directions
+from blendctl.controllers.free_direction import free_directions
 from blendctl.envs.catalog import as_task
 from blendctl.envs.robots import Robot
 from blendctl.envs.tasks import Task
 from blendctl.errors import InputError, did_you_mean
-from blendctl.lidar_ring import LIDAR_BINS
+from blendctl.lidar_ring import LIDAR_BINS, LIDAR_RANGE
 
 SPEED = 0.8  # m/s, cruising
 SLIDING_SPEED = 2.0  # m/s, of a robot without wheels whose velocity is steered
@@ -227,10 +227,10 @@ class PotentialField(_Classical):
     def _drive(self, rows: FloatArray) -> FloatArray:
         _, angle = self.layout.bearing(rows, self.target)
         x, y = np.cos(angle), np.sin(angle)
-        nearest = np.full(len(rows), REACH)
+        nearest = np.full(len(rows), LIDAR_RANGE)
         for ring in self.obstacles:
             start = self.layout.rings[ring]
-            reach = REACH * (1.0 - rows[:, start : start + LIDAR_BINS])  # (n, bins) m
+            reach = LIDAR_RANGE * (1.0 - rows[:, start : start + LIDAR_BINS])  # (n, bins) m
             push = np.clip(1.0 - reach / self.influence, 0.0, 1.0) ** 2
             x -= self.strength * (push * np.cos(self._angles)).sum(axis=1)
             y -= self.strength * (push * np.sin(self._angles)).sum(axis=1)
@@ -246,7 +246,8 @@ class VectorFieldHistogram(_Classical):
     A robot without wheels slides, so its velocity is steered instead of its heading.
 
     avoid: kinds of objects that block; None: everything that the lidars see but the target. An obstacle blocks the
-    directions that pass its centre within `clearance` metres, if it is nearer than `look` metres and the target.
+    directions that come within `clearance` metres of its centre in the next `look` metres, or before the target; one
+    at the target does not.
     speed: m/s where the way is free; None: 2 for a robot without wheels, otherwise 0.8.
     """
 

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from blendctl.arrays import FloatArray
 from blendctl.compiled import compiled
-from blendctl.lidar_ring import LIDAR_BINS
+from blendctl.lidar_ring import LIDAR_BINS, LIDAR_RANGE
 
-REACH = 3.0  # m, where the lidar reads 0
+# Look-ahead networks that ship know a controller by its settings; with other constants here, train them again.
 DIRECTIONS = 48  # that are compared
 KEEP_WEIGHT = 0.4  # of the angle to the velocity, against the angle to the target
 BLOCKED_WEIGHT = 3.0  # of a blocked way, against the angle to the target
@@ -80,7 +80,8 @@ def _obstacles(
 ) -> int:
     """Write the places (m, forward and left) of the obstacles, except at the target, and return their number.
 
-    An object also shows in the two bins beside its own, in shares that tell where in the bin it is.
+    An object also shows in the two bins beside its own, in shares that tell where in the bin it is. So of two objects
+    of a kind in neighbouring bins only the nearer one is found.
     """
     count = 0
     target_x, target_y = distance * math.cos(angle), distance * math.sin(angle)
@@ -92,7 +93,7 @@ def _obstacles(
                 continue
             share = after / reading if after < before else 1.0 - before / reading
             bearing = (i + share) * TURN / LIDAR_BINS + turn
-            away = REACH * (1.0 - reading)
+            away = LIDAR_RANGE * (1.0 - reading)
             x, y = away * math.cos(bearing), away * math.sin(bearing)
             if math.hypot(x - target_x, y - target_y) >= clearance:
                 xs[count], ys[count] = x, y

@@ -162,14 +162,15 @@ class EpisodeAggregator:
         self.moments.add(psi.reshape(-1, psi.shape[-1]), truth[usable].reshape(-1, truth.shape[-1]))
         self._choices.append((psi, arm[usable]))
 
-    def expected_loss(self, regularization: float) -> float:
-        """Return the sum of the choices' maximal losses in the expected feedback: theta* psi, theta* of these stages.
+    def expected_loss(self, regularization: float) -> dict[str, float]:
+        """Return the sum of the choices' maximal losses in the expected feedback, and the stages that it is of.
 
-        The bound of the loss is about this part. What the context does not tell, such as an unobserved speed, adds to
-        the loss of the true feedback and is noise to the learner.
+        Expected is theta* psi, with theta* of these stages. The bound of the loss is about this part. What is not
+        linear in the context, such as the effect of an unobserved speed, is noise to the learner and adds to the loss.
         """
         star = self.moments.fit(regularization)
-        return float(sum(score(psi @ star.T, arm).loss.sum() for psi, arm in self._choices))
+        losses = [score(psi @ star.T, arm).loss for psi, arm in self._choices]
+        return {"sum": float(sum(loss.sum() for loss in losses)), "stages": sum(map(len, losses))}
 
     def table(self) -> pa.Table:
         """Return a row per episode."""

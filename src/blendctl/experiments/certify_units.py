@@ -24,7 +24,7 @@ from blendctl.features import SimulatedLookAhead
 CERTIFIED = f"{__name__}:certified_episodes"
 
 
-@unit_kind(version=1)
+@unit_kind(version=2)
 def certified_episodes(parameters: Mapping[str, Any], before: Result | None) -> Result:
     """Run `count` episodes from `seed` on, each with a blender as it was saved; a row per episode.
 

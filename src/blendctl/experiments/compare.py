@@ -82,11 +82,11 @@ class ComparisonUnit:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison of methods that drive the same world with the same controllers, on the same seeds.
+    """A comparison of methods that drive the same world, on the same seeds.
 
     controllers: performant first, safe last: these define the corner score. lookahead_controllers: those of the methods
-    that look ahead with networks; empty: the same. values: other values of the methods'
-    parameters, {"ceiling": {"samples": "5"}}.
+    that look ahead with networks; empty: the same. values: other values of the methods' parameters,
+    {"ceiling": {"samples": "5"}}.
     lookahead: files, run directories or zoo names of look-ahead networks, such as those of several training seeds: a
     method that looks ahead runs with each. Empty: the networks that ship.
     environment: an environment other than a world of blendctl; `world` is then its name. blend: directory of a saved
@@ -151,14 +151,15 @@ class Comparison:
             }
             | ({} if self.environment is None else {"environment": self.environment.to_dict()})
             | ({"lookahead": file_digests(self.world, self.lookahead)} if self.lookahead else {})
-            | self._lookahead_identity()
         )
 
-    def _lookahead_identity(self) -> dict[str, Any]:
+    @property
+    def parts(self) -> dict[str, Any]:
+        """Data that may come later and must not change then: the controllers of methods that look ahead."""
         names = self.lookahead_controllers
-        if not names:
+        if not names or all(method.needs != "lookahead" for method in self.table_of_methods().values()):
             return {}
-        return {"lookahead_controllers": list(names), "lookahead_digests": file_digests(self.world, names)}
+        return {"look-ahead": {"controllers": list(names), "digests": file_digests(self.world, names)}}
 
     def _digests(self) -> list[str]:
         if self.environment is None:

@@ -26,7 +26,7 @@ TRAIN = f"{__name__}:train"
 BLEND_EPISODES = f"{__name__}:blend_episodes"
 
 
-@unit_kind(version=2)
+@unit_kind(version=3)
 def episodes(parameters: Mapping[str, Any], before: Result | None) -> Result:
     """Run `count` episodes from `seed` on with a method and its setting; a row per episode."""
     p = parameters
@@ -59,7 +59,7 @@ def train(parameters: Mapping[str, Any], before: Result | None) -> Result:
     return Result(learned, timing={"seconds": time.perf_counter() - started})
 
 
-@unit_kind(version=1)
+@unit_kind(version=2)
 def blend_episodes(parameters: Mapping[str, Any], before: Result | None) -> Result:
     """Run `count` episodes from `seed` on with a saved blend; every episode starts with it as it was saved."""
     p = parameters

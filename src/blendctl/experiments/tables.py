@@ -97,7 +97,7 @@ class _Trace:
 
     def __init__(self, place: tuple[str, int, str], star: FloatArray | None) -> None:
         self.place, self.star = place, star
-        self.points = self.steps = self.judged = self.decided = 0
+        self.points = self.steps = self.judged = self.decided = self.expected_stages = 0
         self.cost = self.gap = self.loss = self.bound = self.expected = 0.0
 
     def point(self, number: int, result: Result) -> dict[str, Any]:
@@ -144,9 +144,10 @@ class _Trace:
         theta = np.array(values["theta"])
         reward, cost = Moments.from_plain(values["moments"]).explained()
         assert self.star is not None  # this data point is part of it
-        self.expected += values["expected_loss"]
+        self.expected += values["expected_loss"]["sum"]
+        self.expected_stages += values["expected_loss"]["stages"]
         return {
-            "max_loss_expected_mean": self.expected / self.judged if self.judged else None,
+            "max_loss_expected_mean": self.expected / self.expected_stages if self.expected_stages else None,
             "regret_bound": values["regret_bound"],
             "theta": theta.reshape(-1).tolist(),
             "theta_star": self.star.reshape(-1).tolist(),

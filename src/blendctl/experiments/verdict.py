@@ -93,8 +93,8 @@ def _loss(points: pa.Table) -> dict[str, Any]:
 
 
 def known_mean(rows: Iterable[Mapping[str, Any]], name: str) -> float | None:
-    """Return the mean of the known values of a column; None if there are none."""
-    values = [row[name] for row in rows if row[name] is not None]
+    """Return the mean of the known values of a column, which older tables may lack; None if there are none."""
+    values = [row[name] for row in rows if row.get(name) is not None]
     return float(np.mean(values)) if values else None
 
 
@@ -183,15 +183,12 @@ def _loss_in_words(loss: dict[str, Any]) -> str:
         return f"the average maximal loss stays under its bound: {figures}."
     r2 = [loss[f"context_r2_{what}"] for what in ("reward", "cost")]
     shares = " and ".join("nothing known" if share is None else f"{100 * share:.0f}%" for share in r2)
+    expected = loss.get("expected_mean")
     return (
         f"the average maximal loss does NOT stay under its bound, at {loss['data_points_above']} of "
         f"{loss['data_points']} data points ({figures}). The bound is a theorem for feedback that is linear in the "
         f"current context, up to noise of the size that is set; here the context explains {shares} of reward and cost"
-        + (
-            "."
-            if loss["expected_mean"] is None
-            else f"; in the feedback that it leads to expect, the loss is {loss['expected_mean']:.3g}."
-        )
+        + ("." if expected is None else f"; in the feedback that it leads to expect, the loss is {expected:.3g}.")
     )
 
 

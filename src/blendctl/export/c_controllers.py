@@ -17,13 +17,13 @@ from blendctl.controllers.classical import (
     VectorFieldHistogram,
     lidar_decoder,
 )
-from blendctl.controllers.free_direction import BLOCKED_WEIGHT, DIRECTIONS, KEEP_WEIGHT, REACH
+from blendctl.controllers.free_direction import BLOCKED_WEIGHT, DIRECTIONS, KEEP_WEIGHT
 from blendctl.controllers.network import NetworkController
 from blendctl.controllers.remote import RemoteController
 from blendctl.export.c_builder import CBuilder
 from blendctl.export.c_text import array, comment, define, number
 from blendctl.export.exportable import c_source
-from blendctl.lidar_ring import LIDAR_BINS
+from blendctl.lidar_ring import LIDAR_BINS, LIDAR_RANGE
 
 CLASSICAL = (Stop, PurePursuit, HeadingPID, PotentialField, VectorFieldHistogram)
 WAY_OUT = (
@@ -38,7 +38,7 @@ def write_controllers(builder: CBuilder, names: Any, controllers: Any, *, stocha
         body = _controller(builder, arm, name, controller, stochastic=stochastic)
         if body is not None:
             cases.append(f"    case {arm}: {{ /* {comment(name)} */\n{body}        break;\n    }}\n")
-    constants = define(LIDAR_BINS=LIDAR_BINS, LIDAR_REACH=REACH, CRUISING_SPEED=SPEED)
+    constants = define(LIDAR_BINS=LIDAR_BINS, LIDAR_REACH=LIDAR_RANGE, CRUISING_SPEED=SPEED)
     lidars = [len(one.obstacles) for one in controllers if isinstance(one, VectorFieldHistogram)]
     if lidars:
         objects = LIDAR_BINS * max(1, *lidars)

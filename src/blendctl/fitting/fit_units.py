@@ -96,7 +96,7 @@ def _open(text: str) -> Place:
     return Place(EnvSource(spec.make, spec), [open_controller(one, world=spec.world) for one in controllers])
 
 
-@unit_kind(version=1)
+@unit_kind(version=2)
 def drive(parameters: Mapping[str, Any], before: Result | None) -> Result:
     """Run `count` episodes from `first_seed` on with a method of `compare`; a row per episode.
 
@@ -150,7 +150,7 @@ def read_learned(result: Result | None) -> LookAheadNetwork | None:
     return None if result is None else read_file_text(result.values["network"], read_lookahead)
 
 
-@unit_kind(version=1)
+@unit_kind(version=2)
 def drive_candidate(parameters: Mapping[str, Any], before: Result | None) -> Result:
     """Run `count` episodes from `first_seed` on with a candidate, and the networks of the unit before.
 

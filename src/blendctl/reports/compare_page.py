@@ -187,12 +187,12 @@ def provenance(run: CompareRun) -> Provenance:
     summary, about = run.summary, run.folder.about
     sessions = about.get("sessions") or []
     seeds = f"{summary['seed']} to {summary['seed'] + summary['episodes'] - 1}"
-    identity = about.get("identity") or {}
-    environment = identity.get("environment") or {}
+    environment = (about.get("identity") or {}).get("environment") or {}
+    ahead = (about.get("parts") or {}).get("look-ahead") or {}
     facts = [
         *(("command", str(session.get("command") or "")) for session in sessions),
         ("controllers", ", ".join(summary["controllers"])),
-        ("controllers of look-ahead", ", ".join(identity.get("lookahead_controllers") or ())),
+        ("controllers of look-ahead", ", ".join(ahead.get("controllers") or ())),
         ("environment", ", ".join(f"{key} {value}" for key, value in environment.items() if value)),
         ("seeds", seeds),
         ("versions", listed(sessions[-1].get("versions") if sessions else {})),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -160,8 +161,11 @@ def add_to_zoo(run: str | Path, *, name: str | None = None, zoo: Path | None = N
     if name is None:
         source = find_controller_file(run)
         return _add(source, controller.card, zoo / world / f"{algorithm}.safetensors", replace=replace)
-    if not _is_file_name(name) or "+" in name:
-        raise InputError(f"a name in the zoo is a word without / and +, such as {algorithm}-2, actually: {name!r}")
+    if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9_-]*", name) or name.endswith("lookahead"):
+        raise InputError(
+            f"a name in the zoo has letters, digits, - and _, and does not end with lookahead, such as {algorithm}-2; "
+            f"actually: {name!r}"
+        )
     path = zoo / world / f"{name}.safetensors"
     check_new(path, find_controller_file(run), replace=replace)
     card = controller.card | {"name": f"{world}/{name}"}
