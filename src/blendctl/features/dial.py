@@ -70,8 +70,8 @@ class Dial:
     prefer: 0 is the safest setting (`weight_range[1]`), 1 the most performant (`weight_range[0]`); the weight lies
     between them on a logarithmic scale, the same at every decision.
     cost_budget: cost that an episode of `episode_steps` steps may have. An episode starts with the smallest weight at
-    which a share WITHIN of them cost no more than the budget, as measured, and becomes more careful when it spends faster
-    than that. Once the cost spent, the expected cost of the safest setting until the end and a reserve exceed the
+    which a share WITHIN of them cost no more than the budget, as measured, and becomes more careful when it spends
+    faster than that. Once the cost spent, the expected cost of the safest setting until the end and a reserve exceed the
     budget, the safest setting drives (the latch): the smallest weight whose cost is within a standard error of the
     lowest. If episodes exceed the budget on average, the dial aims lower.
 
