@@ -71,9 +71,9 @@ class Dial:
     between them on a logarithmic scale, the same at every decision.
     cost_budget: cost that an episode of `episode_steps` steps may have. An episode starts with the smallest weight at
     which a share WITHIN of them cost no more than the budget, as measured, and becomes more careful when it spends
-    faster than that. Once the cost spent, the expected cost of the safest setting until the end and a reserve exceed the
-    budget, the safest setting drives (the latch): the smallest weight whose cost is within a standard error of the
-    lowest. If episodes exceed the budget on average, the dial aims lower.
+    faster than that. Once the cost spent, the expected cost of the safest setting until the end and a reserve
+    exceed the budget, the safest setting drives (the latch): the smallest weight whose cost is within a standard
+    error of the lowest. If episodes exceed the budget on average, the dial aims lower.
 
     >>> points = [DialPoint(0.1, 28.0, 50.0), DialPoint(1.0, 20.0, 10.0)]
     >>> Dial((0.1, 1.0), points, prefer=0.5).weights(np.zeros(1), np.zeros(1)).round(3)
