@@ -35,8 +35,8 @@ WITH_CLASSICAL = {  # the same with `potential-field` and `stop`
     "lookahead-budget": "**look-ahead with `potential-field` and `stop`, cost budget 25**",
 }
 WITH_HISTOGRAM = {  # the same with all trained controllers and `vfh`
-    "lookahead": "look-ahead with these five and `vfh`",
-    "lookahead-budget": "**look-ahead with these five and `vfh`, cost budget 25**",
+    "lookahead": "look-ahead with these five and `vfh`, two training seeds",
+    "lookahead-budget": "**look-ahead with these five and `vfh`, cost budget 25, two training seeds**",
 }
 SIMULATED = {  # the same for comparisons on fewer episodes
     "simulated": "look-ahead by simulation of the true world",
