@@ -18,8 +18,8 @@ PREFER = 0.5  # setting of the dial unless the user chooses another
 RATE = 0.1  # step size: share of an episode's relative excess by which the aim falls
 LOWEST_AIM = 0.25
 LARGEST_EXCESS = 3.0  # relative excess of one episode that counts; a smaller limit would ignore what rare bursts cost
-# Share of the validation episodes within the budget, by a gamma distribution, at the setting that an episode starts with.
-# Costs have heavier tails: on the cards that ship, this distribution misses 4% of the episodes over 25. So it is 80%.
+# Share of the validation episodes within the budget, by a gamma distribution, at the setting that an episode starts
+# with. Costs have heavier tails: on the cards that ship, it misses 4% of the episodes over 25. So the share is 80%.
 WITHIN = 0.85
 # Share of the budget that the latch reserves: costs come in bursts, and the safest setting cannot stop one at once.
 RESERVE = 0.3
