@@ -10,6 +10,7 @@ from blendctl import Blender, run
 from blendctl.bandit.rules import Fixed
 from blendctl.blender import BenchRules, Guard
 from blendctl.blender.run_warnings import MANY_FAILURES
+from blendctl.controllers import load
 from blendctl.errors import InputError
 from blendctl.features import Custom
 
@@ -124,6 +125,15 @@ def test_long_features_an_empty_context_and_a_silent_cost_are_reported_while_run
     assert sum("were shortened" in word for word in words) == 1
     assert any("of the reward of a stage after 600 stages" in word for word in words)
     assert any("the cost was 0 in every step of 5 episodes" in word for word in words)
+
+
+def test_a_blend_that_looks_ahead_may_have_no_cost():
+    blender = Blender([load("PointGoal1/ppo"), load("PointGoal1/ppo-lagrangian")], seed=0)
+    rng = np.random.default_rng(0)
+    for step in range(60):
+        blender.act(rng.normal(size=60))
+        blender.observe(0.01, 0.0, done=step % 10 == 9)
+    assert not any("was 0 in every step" in word for word in blender.status()["warnings"])
 
 
 def test_a_frozen_blend_may_have_no_cost():

@@ -175,7 +175,7 @@ class Blender(BlendFiles, BlendViews):
         )
         self.warnings = RunWarnings(
             self.names, goals, self.bandit, self.drivers.bench, self._ledger.bound_check,
-            judged=not (feature.bootstraps or frozen), frozen=frozen,
+            judged=not (feature.bootstraps or frozen), knows_costs=frozen or feature.lookahead is not None,
         )  # fmt: skip
         self.step = 0  # control steps so far
         self.episode = 0

@@ -34,7 +34,7 @@ class RunWarnings:
         bound_check: BoundCheck,
         *,
         judged: bool,
-        frozen: bool,
+        knows_costs: bool,
     ) -> None:
         self.messages: list[str] = []
         self._names, self._objectives, self._bandit, self._bench = names, objectives, bandit, bench
@@ -43,8 +43,8 @@ class RunWarnings:
         self._known: set[str] = set()
         self._rescaled = bandit.rescaled, bandit.decisions
         self._count = 0  # stages
-        # Costs that were always 0 so far. A frozen blend learned from its costs before, and may now avoid all of them.
-        self._silent = [k for k, name in enumerate(objectives) if name.startswith("-") and not frozen]
+        # Costs that were always 0 so far. A blend that is frozen or looks ahead knows them and may avoid all of them.
+        self._silent = [k for k, name in enumerate(objectives) if name.startswith("-") and not knows_costs]
         self._episodes = 0
 
     def add_stage(self, total: FloatArray) -> None:
