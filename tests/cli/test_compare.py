@@ -1,13 +1,14 @@
 """`compare`: arguments, output and files."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from blendctl.cli import main
-from blendctl.controllers.zoo import LOOKAHEAD_SETS, PAIRS
+from blendctl.controllers.zoo import LOOKAHEAD_SETS, PAIRS, find_controller_file, lookahead_file
 from blendctl.experiments import engines, units
 
 SHORT = ["--episodes", "2", "--steps", "12", "--engine", "inline"]
@@ -98,6 +99,20 @@ def test_several_networks_are_compared_on_the_same_episodes(tmp_path, capsys):
     summary = json.loads((tmp_path / "out" / "compare.json").read_text())["methods"]["lookahead"]
     assert summary["return_mean"] == pytest.approx(sum(row["return"] for row in ahead) / 4)
     assert len(summary["networks"]) == 2
+
+
+def test_networks_that_were_replaced_run_again_and_nothing_else(tmp_path, capsys):
+    """The networks lie beside the controllers' files; another file in their place makes other units."""
+    pair = [shutil.copy(find_controller_file(name), tmp_path) for name in PAIRS["PointGoal1"]]
+    beside, out = tmp_path / "lookahead.safetensors", tmp_path / "out"
+    words = ("compare", "PointGoal1", "--controllers", *pair, "--methods", "lookahead", *SHORT, "--out", out)
+    done = []
+    for networks in ("", "", ".plain"):
+        shutil.copyfile(lookahead_file(f"PointGoal1/ppo+ppo-lagrangian{networks}"), beside)
+        assert call(capsys, *words, "--set", "lookahead.prefer=0.5")[0] == 0
+        done.append({path.name for path in (out / "units").iterdir()})
+    assert done[1] == done[0]
+    assert len(done[2] - done[1]) == 1
 
 
 def test_the_page_of_several_networks_has_their_means(tmp_path, capsys):

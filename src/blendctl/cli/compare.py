@@ -154,13 +154,15 @@ def compare(
 def _without_unsupported(plan: Comparison, *, requested: tuple[str, ...]) -> Comparison:
     """Drop the methods that the controllers or the environment do not support; raise if one was requested by name."""
     from blendctl.controllers import open_controller
+    from blendctl.controllers.zoo import lookahead_files
+    from blendctl.experiments.units import file_digests
     from blendctl.switches.base import open_worlds
     from blendctl.switches.requirements import missing_requirement
 
     world, compared = plan.world if plan.environment is None else None, plan.compared()
     with closing(open_worlds(plan.environment or plan.world, 1)) as worlds:
         capable = worlds
-    supported = []
+    supported, found = [], ""
     opened: dict[str, Any] = {}
     for name, method in compared.methods.items():
         specs = compared.controllers_of(method)
@@ -172,11 +174,14 @@ def _without_unsupported(plan: Comparison, *, requested: tuple[str, ...]) -> Com
         requirement = next(filter(None, needed), None)
         if requirement is None:
             supported.append(name)
+            if method.needs == "lookahead" and not plan.lookahead:
+                [found] = file_digests("", [str(next(lookahead_files([opened[spec] for spec in specs])))])
         elif name in requested or name in plan.values:
             raise InputError(f"the method {name} needs {requirement}; leave it out, or use other controllers")
         else:
             echo(f"left out: {name}, which needs {requirement}", err=True)
-    return replace(plan, methods=tuple(supported), judge_every=plan.judge_every if hasattr(capable, "peek") else 0)
+    judge_every = plan.judge_every if hasattr(capable, "peek") else 0
+    return replace(plan, methods=tuple(supported), found_networks=found, judge_every=judge_every)
 
 
 def _place_and_controllers(

@@ -88,7 +88,7 @@ class Comparison:
     that look ahead with networks; empty: the same. values: other values of the methods' parameters,
     {"ceiling": {"samples": "5"}}.
     lookahead: files, run directories or zoo names of look-ahead networks, such as those of several training seeds: a
-    method that looks ahead runs with each. Empty: the networks that ship.
+    method that looks ahead runs with each. Empty: those found for the controllers, with the digest `found_networks`.
     environment: an environment other than a world of blendctl; `world` is then its name. blend: directory of a saved
     blend, which is one more method; every episode starts with it as it was saved.
     Blocks of episodes run in lock-step; in a block, one learner of a bandit learns from all worlds.
@@ -105,6 +105,7 @@ class Comparison:
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     lookahead: tuple[str, ...] = ()
     lookahead_controllers: tuple[str, ...] = ()
+    found_networks: str = ""
     environment: EnvironmentSpec | None = None
     blend: str | None = None
 
@@ -191,7 +192,9 @@ class Comparison:
         for method in compared.methods.values():
             common |= {"controllers": list(compared.controllers_of(method))}
             rank = 0 if method.name in ALONE else 2 if method.heavy else 3
-            several = self.lookahead[1:] if method.needs == "lookahead" else ()
+            ahead = method.needs == "lookahead"
+            several = self.lookahead[1:] if ahead else ()
+            found = {"found_networks": self.found_networks} if ahead and self.found_networks else {}
             for number, setting in enumerate(method.settings):
                 after = None
                 if method.trained:
@@ -207,7 +210,7 @@ class Comparison:
                         "count": count,
                         "judge_every": self.judge_every,
                     }
-                    parameters |= {"lookahead": several[networks - 1]} if networks else {}
+                    parameters |= {"lookahead": several[networks - 1]} if networks else found
                     unit = Unit(EPISODES, parameters, after=after)
                     if method.name == BLEND:
                         seeds = {"seed": self.seed + first, "count": count}

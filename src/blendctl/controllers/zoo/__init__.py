@@ -86,22 +86,30 @@ def zoo_card(name: str | Path) -> tuple[dict[str, Any], str]:
 def find_lookahead(controllers: Sequence[Controller], *, memory: bool = True) -> LookAheadNetwork | None:
     """Return the look-ahead networks for these controllers in this order, or None; digests decide.
 
-    The networks may be in the directory of a controller's file (`lookahead.safetensors` or
-    `NAME.lookahead.safetensors`) or in the zoo. memory=False prefers networks that need no map of the episode, if there
-    are several.
+    memory=False prefers networks that need no map of the episode, if there are several.
+    """
+    found = None
+    for path in lookahead_files(controllers):
+        network = read_lookahead(path)
+        if memory or network.paths is None:
+            return network
+        found = found or network
+    return found
+
+
+def lookahead_files(controllers: Sequence[Controller]) -> Iterator[Path]:
+    """Yield the files of look-ahead networks for these controllers in this order, the preferred one first.
+
+    They may be in the directory of a controller's file (`lookahead.safetensors` or `NAME.lookahead.safetensors`) or in
+    the zoo.
     """
     digests = tuple(controller_digest(controller) for controller in controllers)
     homes = dict.fromkeys(path.parent for c in controllers if isinstance(path := getattr(c, "path", None), Path))
     beside = (path for home in homes for path in sorted(home.glob("*lookahead.safetensors")))
     shipped = (ZOO / f"{name}{LOOKAHEAD_SUFFIX}" for name in lookahead_names())
-    found = None
     for path in dict.fromkeys((*beside, *shipped)):
         if _digests(path, path.stat().st_mtime_ns) == digests:
-            network = read_lookahead(path)
-            if memory or network.paths is None:
-                return network
-            found = found or network
-    return found
+            yield path
 
 
 @functools.cache
