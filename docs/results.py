@@ -1,18 +1,21 @@
-"""Write the README's tables from the published results and the zoo's cards: `python docs/results.py`."""
+"""Write the README's tables and scatters from the published results and the zoo's cards: `python docs/results.py`."""
 
 from __future__ import annotations
 
-import itertools
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from blendctl.controllers import load, zoo_names
 from blendctl.controllers.zoo import PAIRS
+from blendctl.reports.scatter import draw_scatter, figure_bytes
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-VERDICT = ROOT / "results" / "quick" / "verdict.json"
+PICTURES = ROOT / "docs" / "pictures"
+RESULTS = ROOT / "results"
+VERDICT = RESULTS / "quick" / "verdict.json"
 COMPARED = {  # methods of `compare` in the first table, if their results are published
     "performant": "performant alone: {}",
     "safe": "safe alone: {}",
@@ -49,7 +52,22 @@ PUBLISHED = {  # by directory
     "compare-{}-seeds": TRAINED_AGAIN,
     "compare-{}-four": WITH_CLASSICAL,
     "compare-{}-vfh": WITH_HISTOGRAM,
+    "compare-{}-ceiling": {"ceiling": COMPARED["ceiling"]},
     "simulated-{}": SIMULATED,
+}
+SCATTERED = {  # the same for the scatter of a world: short names, of which the part before a comma is the method
+    "compare-{}": {
+        **{name: name for name in ("performant", "safe", "random-episode", "simplex", "paper", "ceiling")},
+        "lookahead": "lookahead, pair",
+        "lookahead-budget": "lookahead-budget, pair",
+    },
+    "compare-{}-0.1": {"paper": "paper, release 0.1"},
+    "compare-{}-three": {m: f"{m}, 3 controllers" for m in WITH_THREE},
+    "compare-{}-seeds": {m: f"{m}, 5 controllers" for m in TRAINED_AGAIN},
+    "compare-{}-four": {m: f"{m}, 4 controllers" for m in WITH_CLASSICAL},
+    "compare-{}-vfh": {m: f"{m}, 6 controllers" for m in WITH_HISTOGRAM},
+    "compare-{}-ceiling": {"ceiling": "ceiling"},
+    "simulated-{}": {m: m for m in SIMULATED},
 }
 RULE = "|---|---|---|---|---|\n"
 COMPARE_HEAD = "| world | driver | return | cost | over 25 | corner score |\n|---|---|---|---|---|---|\n"
@@ -68,15 +86,9 @@ def with_tables(text: str) -> str:
 
 def _compare_rows() -> list[list[str]]:
     rows = []
-    for world, (directory, labels) in itertools.product(PAIRS, PUBLISHED.items()):
-        file = ROOT / "results" / directory.format(world) / "compare.json"
-        compared = json.loads(file.read_text()) if file.is_file() else {"world": None}
-        if compared["world"] != world:
-            continue
-        for method, label in labels.items():
-            summary = compared["methods"].get(method)
-            if summary is None:
-                continue
+    for world in PAIRS:
+        for compared, method, label in _published(world, PUBLISHED):
+            summary = compared["methods"][method]
             alone = {"performant": 0, "safe": -1}.get(method)
             name = "" if alone is None else compared["controllers"][alone].rpartition("/")[2]
             over = summary.get("over_budget")
@@ -87,6 +99,22 @@ def _compare_rows() -> list[list[str]]:
             cells = [*_return_and_cost(summary), "" if over is None else f"{over:.0%}", score]
             rows.append([world, label.format(name), *cells])
     return rows
+
+
+def scattered(world: str) -> dict[str, Any]:
+    """Return the data of a scatter with all published methods of a world; the mixing line is of the pair's run."""
+    base = json.loads((RESULTS / f"compare-{world}" / "compare.json").read_text())
+    methods = {label: compared["methods"][method] for compared, method, label in _published(world, SCATTERED)}
+    return base | {"methods": methods}
+
+
+def _published(world: str, directories: dict[str, dict[str, str]]) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """Yield (results, method, label) of the published comparisons in a world."""
+    for directory, labels in directories.items():
+        file = RESULTS / directory.format(world) / "compare.json"
+        compared = json.loads(file.read_text()) if file.is_file() else {"world": None}
+        if compared["world"] == world:
+            yield from ((compared, method, label) for method, label in labels.items() if method in compared["methods"])
 
 
 def _paper_rows() -> list[list[str]]:
@@ -126,3 +154,5 @@ def _return_and_cost(summary: dict[str, Any]) -> list[str]:
 
 if __name__ == "__main__":
     README.write_text(with_tables(README.read_text()))
+    for world in PAIRS:
+        (PICTURES / f"compare-{world}.svg").write_bytes(figure_bytes(draw_scatter(scattered(world)), "svg"))

@@ -69,6 +69,18 @@ def test_the_dial_is_drawn_from_the_cards_of_the_networks_that_ship():
         assert "pictures/dial.svg" in page.read_text(encoding="utf-8")
 
 
+def test_the_scatters_have_all_published_methods_with_their_scores():
+    results, readme = script("results"), (ROOT / "README.md").read_text(encoding="utf-8")
+    for world in results.PAIRS:
+        text = (DOCS / "pictures" / f"compare-{world}.svg").read_text(encoding="utf-8")
+        methods = results.scattered(world)["methods"]
+        assert {"performant", "safe", "random-episode", "simplex", "paper", "lookahead, pair"} <= set(methods)
+        for name, method in methods.items():
+            assert f"{name}  {method['corner_score']:+.2f}" in text, "run: python docs/results.py"
+        assert len(text) < 100_000
+        assert f"docs/pictures/compare-{world}.svg" in readme
+
+
 def test_the_film_can_be_rendered_and_is_small(tmp_path):
     script("film").film(tmp_path / "blend.gif", steps=20)
     assert (tmp_path / "blend.gif").read_bytes().startswith(b"GIF89a")

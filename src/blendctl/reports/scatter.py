@@ -36,12 +36,15 @@ PUBLISHED = {
     "CarButton1": (("PPO, early termination", 4.47, 25.0), ("TRPO-PID", -0.31, 15.2)),
 }
 _DARKER = {"#E69F00": "#9A6A00", "#56B4E9": "#1B75A8"}  # for text, which needs more contrast than markers
-LABEL = 30  # characters of a line of a label
+LABEL = 32  # characters of a line of a label
 INK, PALE, QUIET = "#222222", "#6A6A6A", "#9A9A9A"
 
 
 def draw_scatter(standings: Mapping[str, Any]) -> Figure:
-    """Draw the results of `blendctl compare`, from its JSON data alone."""
+    """Draw the results of `blendctl compare`, from its JSON data alone.
+
+    What follows a comma in the name of a method tells results of the same method apart: "lookahead, 6 controllers".
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.6, 5.6), layout="constrained")
@@ -51,14 +54,11 @@ def draw_scatter(standings: Mapping[str, Any]) -> Figure:
         _sweep(axes, name, method)
     for name, method in methods.items():
         _point(axes, name, method)
-    published = PUBLISHED.get(standings["world"], ())
-    for name, value, cost in published:
-        axes.scatter(cost, value, s=40, facecolors="none", edgecolors=PALE, marker="o", linewidths=1.0, zorder=4)
-        axes.annotate(
-            name, (cost, value), xytext=(-6, 3), textcoords="offset points", fontsize=7.5, color=PALE, ha="right"
-        )
     _lines(axes, standings)
     _limits(axes, standings)
+    published = PUBLISHED.get(standings["world"], ())
+    for name, value, cost in published:
+        _published_point(axes, name, value, cost)
     axes.set_xlabel("cost per episode  (better: left)")
     axes.set_ylabel("return per episode  (better: up)")
     axes.set_title(
@@ -88,9 +88,13 @@ def figure_bytes(figure: Figure, kind: str) -> bytes:
 
 def _style(name: str) -> tuple[str, str]:
     for color, marker, members in _FAMILIES.values():
-        if name in members:
+        if _method(name) in members:
             return color, marker
     return _OTHER
+
+
+def _method(name: str) -> str:
+    return name.partition(",")[0]
 
 
 def _point(axes: Axes, name: str, method: Mapping[str, Any]) -> None:
@@ -103,6 +107,14 @@ def _point(axes: Axes, name: str, method: Mapping[str, Any]) -> None:
     axes.errorbar(x, y, xerr=spans[0], yerr=spans[1], fmt="none", ecolor=color, elinewidth=0.8, alpha=0.45, zorder=3)
     size = 150 if name == "ceiling" else 62
     axes.scatter(x, y, s=size, c=color, marker=marker, edgecolors="white", linewidths=0.8, zorder=5)
+
+
+def _published_point(axes: Axes, name: str, value: float, cost: float) -> None:
+    """Draw a published figure, with its name on the side where there is room."""
+    axes.scatter(cost, value, s=40, facecolors="none", edgecolors=PALE, marker="o", linewidths=1.0, zorder=4)
+    low, high = axes.get_xlim()
+    side, at = ("right", -6) if cost > low + 0.2 * (high - low) else ("left", 6)
+    axes.annotate(name, (cost, value), xytext=(at, 3), textcoords="offset points", fontsize=7.5, color=PALE, ha=side)
 
 
 def _sweep(axes: Axes, name: str, method: Mapping[str, Any]) -> None:
@@ -170,7 +182,7 @@ def _labels(axes: Axes, methods: Mapping[str, Any]) -> None:
             arrowprops={"arrowstyle": "-", "color": color, "alpha": 0.3, "lw": 0.6, "shrinkB": 4, "relpos": (0.0, 0.5)},
             annotation_clip=False,
         )
-    axes.text(1.03, 1.015, "method, corner score", transform=axes.transAxes, fontsize=7.5, color=PALE)
+    axes.text(1.03, 1.03, "method, corner score", transform=axes.transAxes, fontsize=7.5, color=PALE)
 
 
 def _wrapped(name: str) -> str:
@@ -203,7 +215,7 @@ def _legend(axes: Axes, methods: Mapping[str, Any], *, published: bool) -> None:
     handles = [
         Line2D([], [], color=color, marker=marker, linestyle="none", markersize=6, label=family)
         for family, (color, marker, members) in _FAMILIES.items()
-        if any(name in members for name in methods)
+        if any(_method(name) in members for name in methods)
     ]
     if published:
         ring: dict[str, Any] = {"markerfacecolor": "none", "color": PALE}
