@@ -83,6 +83,7 @@ def test_the_safest_setting_is_the_most_performant_one_with_nearly_the_lowest_co
     dial = Dial(RANGE, flat, cost_budget=25.0)
     assert dial.safest_weight == 0.3
     assert dial.weights([24.0, 0.0], [500, 0]).max() == pytest.approx(0.3)
+    assert dial.expected_return(1.0) == pytest.approx(26.0)  # of the setting that drives
     assert budget().safest_weight == 1.0
     spread = [DialPoint(0.02, 28.0, 50.0, 9.0), DialPoint(0.3, 26.0, 13.9, 9.0), DialPoint(1.0, 23.0, 13.0, 9.0, 100)]
     assert Dial(RANGE, spread, cost_budget=25.0).safest_weight == 0.3  # the lowest is uncertain by 0.9
