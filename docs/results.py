@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import csv
+import functools
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow.parquet as pq
+
+from blendctl.arrays import FloatArray
 from blendctl.controllers import load, zoo_names
 from blendctl.controllers.zoo import PAIRS
+from blendctl.experiments.corner import score_episodes
 from blendctl.reports.scatter import draw_scatter, figure_bytes
+from blendctl.statistics import mean_columns
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 PICTURES = ROOT / "docs" / "pictures"
 RESULTS = ROOT / "results"
+ALONE = RESULTS / "alone"  # blendctl evaluate PERFORMANT SAFE --episodes 2000 --seed 10000000 --csv WORLD.csv
 VERDICT = RESULTS / "quick" / "verdict.json"
 COMPARED = {  # methods of `compare` in the first table, if their results are published
     "performant": "performant alone: {}",
@@ -69,6 +78,7 @@ SCATTERED = {  # the same for the scatter of a world: short names, of which the 
     "compare-{}-ceiling": {"ceiling": "ceiling"},
     "simulated-{}": {m: m for m in SIMULATED},
 }
+BUDGET = 25  # cost per episode, the limit of Safety Gym
 RULE = "|---|---|---|---|---|\n"
 COMPARE_HEAD = "| world | driver | return | cost | over 25 | corner score |\n|---|---|---|---|---|---|\n"
 PAPER_HEAD = f"| world | driver | return | cost | correct choices |\n{RULE}"
@@ -87,34 +97,69 @@ def with_tables(text: str) -> str:
 def _compare_rows() -> list[list[str]]:
     rows = []
     for world in PAIRS:
-        for compared, method, label in _published(world, PUBLISHED):
-            summary = compared["methods"][method]
-            alone = {"performant": 0, "safe": -1}.get(method)
-            name = "" if alone is None else compared["controllers"][alone].rpartition("/")[2]
-            over = summary.get("over_budget")
-            low, high = summary["corner_score_ci95"] or (None, None)
-            score = (
-                "" if low is None or alone is not None else f"{summary['corner_score']:+.2f} ({low:.2f} to {high:.2f})"
-            )
-            cells = [*_return_and_cost(summary), "" if over is None else f"{over:.0%}", score]
-            rows.append([world, label.format(name), *cells])
+        for method, label, summary in _published(world, PUBLISHED):
+            alone = {"performant": 0, "safe": 1}.get(method)
+            name = "" if alone is None else PAIRS[world][alone].rpartition("/")[2]
+            low, high = summary["corner_score_ci95"]
+            score = "" if alone is not None else f"{summary['corner_score']:+.2f} ({low:.2f} to {high:.2f})"
+            rows.append([world, label.format(name), *_return_and_cost(summary), f"{summary['over_budget']:.0%}", score])
     return rows
 
 
 def scattered(world: str) -> dict[str, Any]:
-    """Return the data of a scatter with all published methods of a world; the mixing line is of the pair's run."""
-    base = json.loads((RESULTS / f"compare-{world}" / "compare.json").read_text())
-    methods = {label: compared["methods"][method] for compared, method, label in _published(world, SCATTERED)}
-    return base | {"methods": methods}
+    """Return the data of a scatter with all published methods of a world."""
+    compared = json.loads((RESULTS / f"compare-{world}" / "compare.json").read_text())
+    line = _alone(world).mean(axis=1).tolist()
+    corner = {"return": line[0][0], "cost": line[1][1], "reason": None}
+    methods = {label: summary for _, label, summary in _published(world, SCATTERED)}
+    return compared | {"methods": methods, "mixing_line": line, "corner": corner}
 
 
-def _published(world: str, directories: dict[str, dict[str, str]]) -> Iterator[tuple[dict[str, Any], str, str]]:
-    """Yield (results, method, label) of the published comparisons in a world."""
+def _published(world: str, directories: dict[str, dict[str, str]]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield (method, label, summary) of the published comparisons in a world, with scores by one corner."""
     for directory, labels in directories.items():
-        file = RESULTS / directory.format(world) / "compare.json"
-        compared = json.loads(file.read_text()) if file.is_file() else {"world": None}
-        if compared["world"] == world:
-            yield from ((compared, method, label) for method, label in labels.items() if method in compared["methods"])
+        folder = RESULTS / directory.format(world)
+        compared = json.loads((folder / "compare.json").read_text()) if folder.is_dir() else {"world": None}
+        if compared["world"] != world:
+            continue
+        rows = [row for row in pq.read_table(folder / "compare.parquet").to_pylist() if row["shown"]]
+        for method, label in labels.items():
+            if method in compared["methods"]:
+                yield method, label, compared["methods"][method] | _scored(world, method, rows)
+
+
+def _scored(world: str, method: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Sum up the controllers alone; score other methods by the controllers alone in ALONE, not in their own run.
+
+    In a run of 200 episodes the safe controller of PointPush1 costs 7 or 22 on average, by chance: rare episodes cost
+    hundreds. The action noise of a controller depends on its place among the controllers, so runs differ.
+    """
+    alone = _alone(world)
+    if method in ("performant", "safe"):
+        points = alone[int(method == "safe")]
+        over = float((points[:, 1] > BUDGET).mean())
+        return mean_columns({"return": points[:, 0], "cost": points[:, 1]}) | {"over_budget": over, "corner_score": 0.0}
+    networks = [row.get("networks") or 0 for row in rows if row["method"] == method]
+    points = np.array([[row["return"], row["cost"]] for row in rows if row["method"] == method])
+    points = points[np.argsort(networks, kind="stable")].reshape(len(set(networks)), -1, 2)
+    # As many groups of the episodes alone as there are: a bootstrap draws groups and episodes of each.
+    episodes = points.shape[1]
+    groups = alone[:, : alone.shape[1] // episodes * episodes].reshape(2, -1, episodes, 2)
+    score = score_episodes(points, *groups, rng=np.random.default_rng(0))
+    return {"corner_score": score.value, "corner_score_ci95": score.interval}
+
+
+@functools.cache
+def _alone(world: str) -> FloatArray:
+    """Return (2, episodes, 2): return and cost of the episodes of the performant and the safe controller alone."""
+    with (ALONE / f"{world}.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return np.array(
+        [
+            [(float(row["return"]), float(row["cost"])) for row in rows if row["controller"] == name]
+            for name in PAIRS[world]
+        ]
+    )
 
 
 def _paper_rows() -> list[list[str]]:
