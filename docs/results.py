@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import functools
 import json
 from collections.abc import Iterator
@@ -17,13 +16,14 @@ from blendctl.controllers import load, zoo_names
 from blendctl.controllers.zoo import PAIRS
 from blendctl.experiments.corner import score_episodes
 from blendctl.reports.scatter import draw_scatter, figure_bytes
-from blendctl.statistics import mean_columns
+from blendctl.statistics import bootstrap_interval
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 PICTURES = ROOT / "docs" / "pictures"
 RESULTS = ROOT / "results"
-ALONE = RESULTS / "alone"  # blendctl evaluate PERFORMANT SAFE --episodes 2000 --seed 10000000 --csv WORLD.csv
+ALONE = ("performant", "safe")
+JUDGED = range(10_000_000, 10_000_200)  # seeds of the episodes
 VERDICT = RESULTS / "quick" / "verdict.json"
 COMPARED = {  # methods of `compare` in the first table, if their results are published
     "performant": "performant alone: {}",
@@ -108,8 +108,8 @@ def _compare_rows() -> list[list[str]]:
 
 def scattered(world: str) -> dict[str, Any]:
     """Return the data of a scatter with all published methods of a world."""
-    compared = json.loads((RESULTS / f"compare-{world}" / "compare.json").read_text())
-    line = _alone(world).mean(axis=1).tolist()
+    compared: dict[str, Any] = json.loads((RESULTS / f"compare-{world}" / "compare.json").read_text())
+    line = [_alone(world, name).mean(axis=(0, 1)).tolist() for name in ("performant", "safe")]
     corner = {"return": line[0][0], "cost": line[1][1], "reason": None}
     methods = {label: summary for _, label, summary in _published(world, SCATTERED)}
     return compared | {"methods": methods, "mixing_line": line, "corner": corner}
@@ -119,7 +119,9 @@ def _published(world: str, directories: dict[str, dict[str, str]]) -> Iterator[t
     """Yield (method, label, summary) of the published comparisons in a world, with scores by one corner."""
     for directory, labels in directories.items():
         folder = RESULTS / directory.format(world)
-        compared = json.loads((folder / "compare.json").read_text()) if folder.is_dir() else {"world": None}
+        if not folder.is_dir():
+            continue
+        compared = json.loads((folder / "compare.json").read_text())
         if compared["world"] != world:
             continue
         rows = [row for row in pq.read_table(folder / "compare.parquet").to_pylist() if row["shown"]]
@@ -129,37 +131,48 @@ def _published(world: str, directories: dict[str, dict[str, str]]) -> Iterator[t
 
 
 def _scored(world: str, method: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Sum up the controllers alone; score other methods by the controllers alone in ALONE, not in their own run.
+    """Sum up a controller alone over all runs; score other methods by these, not by the controllers of their own run.
 
     In a run of 200 episodes the safe controller of PointPush1 costs 7 or 22 on average, by chance: rare episodes cost
     hundreds. The action noise of a controller depends on its place among the controllers, so runs differ.
     """
-    alone = _alone(world)
-    if method in ("performant", "safe"):
-        points = alone[int(method == "safe")]
-        over = float((points[:, 1] > BUDGET).mean())
-        return mean_columns({"return": points[:, 0], "cost": points[:, 1]}) | {"over_budget": over, "corner_score": 0.0}
-    networks = [row.get("networks") or 0 for row in rows if row["method"] == method]
-    points = np.array([[row["return"], row["cost"]] for row in rows if row["method"] == method])
-    points = points[np.argsort(networks, kind="stable")].reshape(len(set(networks)), -1, 2)
-    # As many groups of the episodes alone as there are: a bootstrap draws groups and episodes of each.
-    episodes = points.shape[1]
-    groups = alone[:, : alone.shape[1] // episodes * episodes].reshape(2, -1, episodes, 2)
-    score = score_episodes(points, *groups, rng=np.random.default_rng(0))
+    if method in ALONE:
+        points = _alone(world, method)
+        measures = {
+            "return": points[..., :1],
+            "cost": points[..., 1:],
+            "over_budget": (points[..., 1:] > BUDGET).astype(float),
+        }
+        summary: dict[str, Any] = {"corner_score": 0.0}
+        for name, values in measures.items():
+            interval = bootstrap_interval(lambda means: means[0], [values], rng=np.random.default_rng(0))
+            key = name if name == "over_budget" else f"{name}_mean"
+            summary |= {key: float(values.mean()), f"{name}_ci95": interval}
+        return summary
+    points = _points(rows, method)
+    performant, safe = (_alone(world, name)[:, : points.shape[1]] for name in ALONE)
+    points = points[:, : performant.shape[1]]
+    score = score_episodes(points, performant, safe, rng=np.random.default_rng(0))
     return {"corner_score": score.value, "corner_score_ci95": score.interval}
 
 
 @functools.cache
-def _alone(world: str) -> FloatArray:
-    """Return (2, episodes, 2): return and cost of the episodes of the performant and the safe controller alone."""
-    with (ALONE / f"{world}.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    return np.array(
-        [
-            [(float(row["return"]), float(row["cost"])) for row in rows if row["controller"] == name]
-            for name in PAIRS[world]
-        ]
-    )
+def _alone(world: str, method: str) -> FloatArray:
+    """Return (runs, episodes, 2): return and cost of a controller alone, of all runs in which they differ."""
+    runs: dict[bytes, FloatArray] = {}
+    for file in sorted(RESULTS.glob(f"*-{world}*/compare.parquet")):
+        rows = [row for row in pq.read_table(file).to_pylist() if row["seed"] in JUDGED]
+        points = _points(rows, method)[0] if rows else np.empty((0, 2))
+        if len(points) == len(JUDGED):
+            runs.setdefault(points.tobytes(), points)
+    return np.array(list(runs.values()))
+
+
+def _points(rows: list[dict[str, Any]], method: str) -> FloatArray:
+    """Return (networks, episodes, 2): return and cost of a method's episodes."""
+    networks = [row.get("networks") or 0 for row in rows if row["method"] == method]
+    points = np.array([[row["return"], row["cost"]] for row in rows if row["method"] == method])
+    return points[np.argsort(networks, kind="stable")].reshape(len(set(networks)), -1, 2)
 
 
 def _paper_rows() -> list[list[str]]:
