@@ -19,7 +19,7 @@ from blendctl.reports.scatter import draw_scatter, figure_bytes
 from blendctl.statistics import bootstrap_interval
 
 ROOT = Path(__file__).parent.parent
-README = ROOT / "README.md"
+README, LOOKAHEAD = ROOT / "README.md", ROOT / "docs" / "lookahead.md"
 PICTURES = ROOT / "docs" / "pictures"
 RESULTS = ROOT / "results"
 ALONE = ("performant", "safe")
@@ -64,6 +64,14 @@ PUBLISHED = {  # by directory
     "compare-{}-ceiling": {"ceiling": COMPARED["ceiling"]},
     "simulated-{}": SIMULATED,
 }
+MEASURED = {  # the same for docs/lookahead.md: variants instead of simulation
+    **{directory: labels for directory, labels in PUBLISHED.items() if labels is not SIMULATED},
+    "compare-{}-plain": {"lookahead": "look-ahead, networks without paths"},
+    "compare-{}-stop": {
+        "lookahead": "look-ahead with `stop`",
+        "lookahead-budget": "look-ahead with `stop`, cost budget 25",
+    },
+}
 SCATTERED = {  # the same for the scatter of a world: short names, of which the part before a comma is the method
     "compare-{}": {
         **{name: name for name in ("performant", "safe", "random-episode", "simplex", "paper", "ceiling")},
@@ -87,17 +95,27 @@ ZOO_HEAD = f"| controller | steps | return | cost | R² of next-step reward, cos
 
 def with_tables(text: str) -> str:
     """Return the README's text with its tables replaced."""
-    for head, rows in ((COMPARE_HEAD, _compare_rows()), (PAPER_HEAD, _paper_rows()), (ZOO_HEAD, _zoo_rows())):
+    tables = {COMPARE_HEAD: _compare_rows(PUBLISHED), PAPER_HEAD: _paper_rows(), ZOO_HEAD: _zoo_rows()}
+    return _replaced(text, tables)
+
+
+def with_measured(text: str) -> str:
+    """Return the text of docs/lookahead.md with its table of results replaced."""
+    return _replaced(text, {COMPARE_HEAD: _compare_rows(MEASURED)})
+
+
+def _replaced(text: str, tables: dict[str, list[list[str]]]) -> str:
+    for head, rows in tables.items():
         before, rest = text.split(head, 1)
         after = rest if rest.startswith("\n") else rest[rest.index("\n\n") + 1 :]
         text = before + head + "".join(f"| {' | '.join(cells)} |\n" for cells in rows) + after
     return text
 
 
-def _compare_rows() -> list[list[str]]:
+def _compare_rows(directories: dict[str, dict[str, str]]) -> list[list[str]]:
     rows = []
     for world in PAIRS:
-        for method, label, summary in _published(world, PUBLISHED):
+        for method, label, summary in _published(world, directories):
             alone = {"performant": 0, "safe": 1}.get(method)
             name = "" if alone is None else PAIRS[world][alone].rpartition("/")[2]
             low, high = summary["corner_score_ci95"]
@@ -212,5 +230,6 @@ def _return_and_cost(summary: dict[str, Any]) -> list[str]:
 
 if __name__ == "__main__":
     README.write_text(with_tables(README.read_text()))
+    LOOKAHEAD.write_text(with_measured(LOOKAHEAD.read_text()))
     for world in PAIRS:
         (PICTURES / f"compare-{world}.svg").write_bytes(figure_bytes(draw_scatter(scattered(world)), "svg"))
