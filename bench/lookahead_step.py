@@ -1,10 +1,11 @@
-"""Measure the time of looking ahead: one act + observe of a look-ahead blend and of the paper's next-step blend.
+"""Measure the time of looking ahead: one act + observe of look-ahead blends and of the paper's next-step blend.
 
     python bench/lookahead_step.py [--steps 500] [--rounds 5] [--json bench/results/lookahead_step.json]
 
-Both blenders see the same observations of PointGoal1, recorded before; no physics is measured. Of every step the
+All blenders see the same observations of PointGoal1, recorded before; no physics is measured. Of every step the
 fastest round counts. A look-ahead blender decides once per stage, so steps that decide and steps that do not are
-reported apart. The loading time is that of `Blender(...)`, which finds and reads the networks by their digests.
+reported apart. `ratio` is to the step of the next-step blend. The loading time is that of `Blender(...)`, which finds
+and reads the networks by their digests.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import argparse
 import json
 import platform
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from blendctl import Blender
-from blendctl.controllers import load
-from blendctl.controllers.zoo import PAIRS, find_lookahead
+from blendctl.controllers import load, open_controller
+from blendctl.controllers.zoo import LOOKAHEAD_SETS, PAIRS
 from blendctl.envs import SingleWorld
 
 WARM_UP = 50  # steps that do not count
@@ -35,15 +37,15 @@ def observed(steps: int) -> np.ndarray:
     return np.array(rows)
 
 
-def microseconds(observations: np.ndarray, rounds: int, **options: object) -> dict[str, float]:
+def microseconds(observations: np.ndarray, rounds: int, names: Sequence[str], **options: object) -> dict[str, float]:
     """Measure act + observe: the mean of a control step, and of those that decide and those that do not."""
-    pair = [load(name) for name in PAIRS["PointGoal1"]]
+    controllers = [open_controller(name, world="PointGoal1") for name in names]
     best = np.full(len(observations), np.inf)
     decides = np.zeros(len(observations), bool)
     loading = np.inf
     for _ in range(rounds):
         begun = time.perf_counter()
-        blender = Blender(pair, ["fast", "safe"], fallback="safe", seed=0, **options)
+        blender = Blender(controllers, names, fallback=names[-1], seed=0, **options)
         loading = min(loading, time.perf_counter() - begun)
         for at, observation in enumerate(observations):
             begun = time.perf_counter()
@@ -69,26 +71,17 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=Path(__file__).parent / "results" / "lookahead_step.json")
     arguments = parser.parse_args()
     observations = observed(arguments.steps)
-    network = find_lookahead([load(name) for name in PAIRS["PointGoal1"]])
-    assert network is not None
-    best = np.full(len(observations), np.inf)
-    for _ in range(arguments.rounds):
-        for at, observation in enumerate(observations):
-            begun = time.perf_counter()
-            network.row(observation, network.weight_range[0])
-            best[at] = min(best[at], time.perf_counter() - begun)
-    alone = float(best.mean() * 1e6)
+    pair, everyone = PAIRS["PointGoal1"], LOOKAHEAD_SETS["PointGoal1"]
     results = {
-        "predictions": microseconds(observations, arguments.rounds, features="predictions"),
-        "lookahead": microseconds(observations, arguments.rounds, features="lookahead", cost_budget=25.0),
-        "networks_alone_us": alone,
+        "predictions": microseconds(observations, arguments.rounds, pair, features="predictions"),
+        "lookahead": microseconds(observations, arguments.rounds, pair, features="lookahead", cost_budget=25.0),
+        f"lookahead of {len(everyone)}": microseconds(
+            observations, arguments.rounds, everyone, features="lookahead", cost_budget=25.0
+        ),
     }
-    results["ratio"] = results["lookahead"]["step_us"] / results["predictions"]["step_us"]
-    for name in ("predictions", "lookahead"):
-        print(f"{name:12} " + ", ".join(f"{key} {value:.1f}" for key, value in results[name].items()))
-    print(
-        f"networks alone {alone:.1f} us; a control step of look-ahead takes {results['ratio']:.2f} of a next-step one"
-    )
+    for name, figures in results.items():
+        figures["ratio"] = figures["step_us"] / results["predictions"]["step_us"]
+        print(f"{name:14} " + ", ".join(f"{key} {value:.1f}" for key, value in figures.items()))
     about = {"command": "python bench/lookahead_step.py", "python": platform.python_version(), "numpy": np.__version__}
     arguments.json.write_text(json.dumps(about | results, indent=2) + "\n")
 
