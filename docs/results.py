@@ -35,8 +35,8 @@ COMPARED = {  # methods of `compare` in the first table, if their results are pu
 }
 WITH_BUDGET = {"lookahead-budget": "look-ahead, cost budget 25"}  # the same where a pair has a budget
 WITH_THREE = {  # the same with all controllers of PointPush1
-    "lookahead": "look-ahead with three controllers",
-    "lookahead-budget": "**look-ahead with three controllers, cost budget 25**",
+    "lookahead": "look-ahead with three controllers, two training seeds",
+    "lookahead-budget": "**look-ahead with three controllers, cost budget 25, two training seeds**",
 }
 TRAINED_AGAIN = {  # the same with all trained controllers of PointGoal1 and several trainings of the networks
     "lookahead": "look-ahead with five controllers, three training seeds",
