@@ -56,12 +56,12 @@ SIMULATED = {  # the same for comparisons on fewer episodes
 }
 PUBLISHED = {  # by directory
     "compare-{}": COMPARED,
+    "compare-{}-ceiling": {"ceiling": COMPARED["ceiling"]},
     "compare-PointPush1": WITH_BUDGET,
     "compare-{}-three": WITH_THREE,
     "compare-{}-seeds": TRAINED_AGAIN,
     "compare-{}-four": WITH_CLASSICAL,
     "compare-{}-vfh": WITH_HISTOGRAM,
-    "compare-{}-ceiling": {"ceiling": COMPARED["ceiling"]},
     "simulated-{}": SIMULATED,
 }
 MEASURED = {  # the same for docs/lookahead.md: variants instead of simulation

@@ -76,7 +76,9 @@ def test_the_scatters_have_all_published_methods_with_their_scores():
     for world in results.PAIRS:
         text = (DOCS / "pictures" / f"compare-{world}.svg").read_text(encoding="utf-8")
         methods = results.scattered(world)["methods"]
-        assert {"performant", "safe", "random-episode", "simplex", "paper", "lookahead, pair"} <= set(methods)
+        assert {"performant", "safe", "random-episode", "simplex", "paper", "lookahead, pair", "ceiling"} <= set(
+            methods
+        )
         for name, method in methods.items():
             assert f"{name}  {method['corner_score']:+.2f}" in text, "run: python docs/results.py"
         assert len(text) < 100_000
