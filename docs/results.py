@@ -43,8 +43,8 @@ TRAINED_AGAIN = {  # the same with all trained controllers of PointGoal1 and sev
     "lookahead-budget": "look-ahead with five controllers, cost budget 25, three training seeds",
 }
 WITH_CLASSICAL = {  # the same with `potential-field` and `stop`
-    "lookahead": "look-ahead with `potential-field` and `stop`",
-    "lookahead-budget": "**look-ahead with `potential-field` and `stop`, cost budget 25**",
+    "lookahead": "look-ahead with `potential-field` and `stop`, two training seeds",
+    "lookahead-budget": "**look-ahead with `potential-field` and `stop`, cost budget 25, two training seeds**",
 }
 WITH_HISTOGRAM = {  # the same with all trained controllers and `vfh`
     "lookahead": "look-ahead with these five and `vfh`, two training seeds",
@@ -60,7 +60,7 @@ PUBLISHED = {  # by directory
     "compare-PointPush1": WITH_BUDGET,
     "compare-{}-three": WITH_THREE,
     "compare-{}-seeds": TRAINED_AGAIN,
-    "compare-{}-four": WITH_CLASSICAL,
+    "compare-{}-four-seeds": WITH_CLASSICAL,
     "compare-{}-vfh": WITH_HISTOGRAM,
     "simulated-{}": SIMULATED,
 }
