@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 from blendctl.arrays import FloatArray
 from blendctl.controllers import load, zoo_names
 from blendctl.controllers.zoo import PAIRS
+from blendctl.experiments.compare import ALONE
 from blendctl.experiments.corner import score_episodes
+from blendctl.experiments.standings import COST_BUDGET
 from blendctl.reports.scatter import draw_scatter, figure_bytes
 from blendctl.statistics import bootstrap_interval
 
@@ -22,7 +24,6 @@ ROOT = Path(__file__).parent.parent
 README, LOOKAHEAD = ROOT / "README.md", ROOT / "docs" / "lookahead.md"
 PICTURES = ROOT / "docs" / "pictures"
 RESULTS = ROOT / "results"
-ALONE = ("performant", "safe")
 JUDGED = range(10_000_000, 10_000_200)  # seeds of the episodes
 VERDICT = RESULTS / "quick" / "verdict.json"
 COMPARED = {  # methods of `compare` in the first table, if their results are published
@@ -86,7 +87,6 @@ SCATTERED = {  # the same for the scatter of a world: short names, of which the 
     "compare-{}-ceiling": {"ceiling": "ceiling"},
     "simulated-{}": {m: m for m in SIMULATED},
 }
-BUDGET = 25  # cost per episode, the limit of Safety Gym
 RULE = "|---|---|---|---|---|\n"
 COMPARE_HEAD = "| world | driver | return | cost | over 25 | corner score |\n|---|---|---|---|---|---|\n"
 PAPER_HEAD = f"| world | driver | return | cost | correct choices |\n{RULE}"
@@ -116,10 +116,10 @@ def _compare_rows(directories: dict[str, dict[str, str]]) -> list[list[str]]:
     rows = []
     for world in PAIRS:
         for method, label, summary in _published(world, directories):
-            alone = {"performant": 0, "safe": 1}.get(method)
-            name = "" if alone is None else PAIRS[world][alone].rpartition("/")[2]
+            alone = method in ALONE
+            name = PAIRS[world][ALONE.index(method)].rpartition("/")[2] if alone else ""
             low, high = summary["corner_score_ci95"]
-            score = "" if alone is not None else f"{summary['corner_score']:+.2f} ({low:.2f} to {high:.2f})"
+            score = "" if alone else f"{summary['corner_score']:+.2f} ({low:.2f} to {high:.2f})"
             rows.append([world, label.format(name), *_return_and_cost(summary), f"{summary['over_budget']:.0%}", score])
     return rows
 
@@ -127,7 +127,7 @@ def _compare_rows(directories: dict[str, dict[str, str]]) -> list[list[str]]:
 def scattered(world: str) -> dict[str, Any]:
     """Return the data of a scatter with all published methods of a world."""
     compared: dict[str, Any] = json.loads((RESULTS / f"compare-{world}" / "compare.json").read_text())
-    line = [_alone(world, name).mean(axis=(0, 1)).tolist() for name in ("performant", "safe")]
+    line = [_alone(world, name).mean(axis=(0, 1)).tolist() for name in ALONE]
     corner = {"return": line[0][0], "cost": line[1][1], "reason": None}
     methods = {label: summary for _, label, summary in _published(world, SCATTERED)}
     return compared | {"methods": methods, "mixing_line": line, "corner": corner}
@@ -151,6 +151,8 @@ def _published(world: str, directories: dict[str, dict[str, str]]) -> Iterator[t
 def _scored(world: str, method: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Sum up a controller alone over all runs; score other methods by these, not by the controllers of their own run.
 
+    Methods that were run on other episodes, as of release 0.1, keep their score.
+
     In a run of 200 episodes the safe controller of PointPush1 costs 7 or 22 on average, by chance: rare episodes cost
     hundreds. The action noise of a controller depends on its place among the controllers, so runs differ.
     """
@@ -159,7 +161,7 @@ def _scored(world: str, method: str, rows: list[dict[str, Any]]) -> dict[str, An
         measures = {
             "return": points[..., :1],
             "cost": points[..., 1:],
-            "over_budget": (points[..., 1:] > BUDGET).astype(float),
+            "over_budget": (points[..., 1:] > COST_BUDGET).astype(float),
         }
         summary: dict[str, Any] = {"corner_score": 0.0}
         for name, values in measures.items():
@@ -167,6 +169,8 @@ def _scored(world: str, method: str, rows: list[dict[str, Any]]) -> dict[str, An
             key = name if name == "over_budget" else f"{name}_mean"
             summary |= {key: float(values.mean()), f"{name}_ci95": interval}
         return summary
+    if rows[0]["seed"] not in JUDGED:
+        return {}
     points = _points(rows, method)
     performant, safe = (_alone(world, name)[:, : points.shape[1]] for name in ALONE)
     points = points[:, : performant.shape[1]]
