@@ -364,20 +364,19 @@ class CBlend:
                 "        for (j = 0; j < 4; j++)",
                 "            s->noise[i][j] = initial_noise[i][j];",
             ]
-        dial_tables, dial_lines = self._dial_start()
         online_tables, online_lines = online_start(self._features)
-        body = "\n".join(lines + dial_lines + online_lines)
+        body = "\n".join(lines + self._dial_start() + online_lines)
         return (
-            f"{tables}{dial_tables}{online_tables}\nvoid blend_init(blend_state *s)\n{{\n"
+            f"{tables}{online_tables}\nvoid blend_init(blend_state *s)\n{{\n"
             "    unsigned char *bytes = (unsigned char *)s;\n    size_t at;\n    int i, j;\n"
             f"    for (at = 0; at < sizeof *s; at++)\n        bytes[at] = 0;\n{body}\n}}\n"
         )
 
-    def _dial_start(self) -> tuple[str, list[str]]:
+    def _dial_start(self) -> list[str]:
         bound = self.spec.bound
         dial, network = getattr(bound, "dial", None), getattr(bound, "network", None)
         if not self.builder.flags.get("BOOTSTRAPS") or dial is None or network is None:
-            return "", []
+            return []
         weight = float(dial.weights(np.zeros(1), np.zeros(1))[0])
         lines = [
             f"    s->weight = D({number(weight)});",
@@ -385,7 +384,7 @@ class CBlend:
         ]
         if dial.cost_budget is not None:
             lines.append(f"    s->aim = D({number(dial.aim)});")
-        return "", lines
+        return lines
 
     def _golden(self) -> str:
         golden = self.spec.golden
