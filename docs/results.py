@@ -15,10 +15,8 @@ from blendctl.arrays import FloatArray
 from blendctl.controllers import load, zoo_names
 from blendctl.controllers.zoo import PAIRS
 from blendctl.experiments.compare import ALONE
-from blendctl.experiments.corner import score_episodes
-from blendctl.experiments.standings import COST_BUDGET
+from blendctl.experiments.standings import point_means
 from blendctl.reports.scatter import draw_scatter, figure_bytes
-from blendctl.statistics import bootstrap_interval
 
 ROOT = Path(__file__).parent.parent
 README, LOOKAHEAD = ROOT / "README.md", ROOT / "docs" / "lookahead.md"
@@ -134,7 +132,10 @@ def scattered(world: str) -> dict[str, Any]:
 
 
 def _published(world: str, directories: dict[str, dict[str, str]]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield (method, label, summary) of the published comparisons in a world, with scores by one corner."""
+    """Yield (method, label, summary) of the published comparisons in a world, with scores by one corner.
+
+    DIRECTORY-seed-* are comparisons of the same controllers with networks of further training seeds.
+    """
     for directory, labels in directories.items():
         folder = RESULTS / directory.format(world)
         if not folder.is_dir():
@@ -142,13 +143,17 @@ def _published(world: str, directories: dict[str, dict[str, str]]) -> Iterator[t
         compared = json.loads((folder / "compare.json").read_text())
         if compared["world"] != world:
             continue
-        rows = [row for row in pq.read_table(folder / "compare.parquet").to_pylist() if row["shown"]]
+        runs = [_shown_rows(run) for run in (folder, *sorted(RESULTS.glob(f"{folder.name}-seed-*")))]
         for method, label in labels.items():
             if method in compared["methods"]:
-                yield method, label, compared["methods"][method] | _scored(world, method, rows)
+                yield method, label, compared["methods"][method] | _scored(world, method, runs)
 
 
-def _scored(world: str, method: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def _shown_rows(folder: Path) -> list[dict[str, Any]]:
+    return [row for row in pq.read_table(folder / "compare.parquet").to_pylist() if row["shown"]]
+
+
+def _scored(world: str, method: str, runs: list[list[dict[str, Any]]]) -> dict[str, Any]:
     """Sum up a controller alone over all runs; score other methods by these, not by the controllers of their own run.
 
     Methods that were run on other episodes, as of release 0.1, keep their score.
@@ -156,26 +161,11 @@ def _scored(world: str, method: str, rows: list[dict[str, Any]]) -> dict[str, An
     In a run of 200 episodes the safe controller of PointPush1 costs 7 or 22 on average, by chance: rare episodes cost
     hundreds. The action noise of a controller depends on its place among the controllers, so runs differ.
     """
-    if method in ALONE:
-        points = _alone(world, method)
-        measures = {
-            "return": points[..., :1],
-            "cost": points[..., 1:],
-            "over_budget": (points[..., 1:] > COST_BUDGET).astype(float),
-        }
-        summary: dict[str, Any] = {"corner_score": 0.0}
-        for name, values in measures.items():
-            interval = bootstrap_interval(lambda means: means[0], [values], rng=np.random.default_rng(0))
-            key = name if name == "over_budget" else f"{name}_mean"
-            summary |= {key: float(values.mean()), f"{name}_ci95": interval}
-        return summary
-    if rows[0]["seed"] not in JUDGED:
+    if runs[0][0]["seed"] not in JUDGED:
         return {}
-    points = _points(rows, method)
+    points = _alone(world, method) if method in ALONE else np.concatenate([_points(run, method) for run in runs])
     performant, safe = (_alone(world, name)[:, : points.shape[1]] for name in ALONE)
-    points = points[:, : performant.shape[1]]
-    score = score_episodes(points, performant, safe, rng=np.random.default_rng(0))
-    return {"corner_score": score.value, "corner_score_ci95": score.interval}
+    return point_means(points[:, : performant.shape[1]], performant, safe)
 
 
 @functools.cache

@@ -153,7 +153,7 @@ def _mean(points: FloatArray) -> tuple[float, float]:
 
 
 def _summary(sample: Sample, performant: FloatArray, safe: FloatArray, *, help: str) -> dict[str, Any]:
-    summary = _means(sample.points(), performant, safe) | {"help": help, "choice": sample.choice}
+    summary = point_means(sample.points(), performant, safe) | {"help": help, "choice": sample.choice}
     for name, measure in SHOWN_MEANS.items():
         values = sample.shown(measure)
         known = values[np.isfinite(values)]
@@ -161,15 +161,15 @@ def _summary(sample: Sample, performant: FloatArray, safe: FloatArray, *, help: 
     summary["parameters"] = [sample.settings[index] for index in np.unique(sample.chosen)]
     if len(sample.settings) > 1:
         summary["sweep"] = [
-            {"parameters": setting} | _means(points, performant, safe)
+            {"parameters": setting} | point_means(points, performant, safe)
             for setting, points in zip(sample.settings, sample.sweep(), strict=True)
         ]
     if len(sample.points()) > 1:
-        summary["networks"] = [_means(points[np.newaxis], performant, safe) for points in sample.points()]
+        summary["networks"] = [point_means(points[np.newaxis], performant, safe) for points in sample.points()]
     return summary
 
 
-def _means(points: FloatArray, performant: FloatArray, safe: FloatArray) -> dict[str, Any]:
+def point_means(points: FloatArray, performant: FloatArray, safe: FloatArray) -> dict[str, Any]:
     """Sum up the episodes of a method, points (networks, episodes, 2), with intervals over episodes and networks."""
     score = score_episodes(points, performant, safe, rng=np.random.default_rng(BOOTSTRAP_SEED))
     over = points[..., 1] > COST_BUDGET
