@@ -13,6 +13,9 @@ UNIT := tests/bandit tests/features tests/controllers tests/switches tests/test_
 .PHONY: run check lint test test-all coverage verify bench docs dist sbom audit setup-browser browser setup-compilers compilers clean
 .DEFAULT_GOAL := run
 
+# Tests run in $(CORES) processes; more threads of numpy's BLAS would only wait for each other.
+check test coverage: export OPENBLAS_NUM_THREADS = 1
+
 $(BIN)/python:
 	@echo "==> creating the virtual environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
