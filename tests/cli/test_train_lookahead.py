@@ -51,6 +51,8 @@ def test_networks_are_trained_measured_and_added_to_the_zoo(zoo, capsys):
     assert [point["weight"] for point in card["dial"]] == pytest.approx([0.02, 1.0])
     assert all(set(point) >= {"return_mean", "cost_mean", "over_budget", "episodes", "seed"} for point in card["dial"])
     assert [row["name"] for row in card["alone"]] == list(PAIR)
+    assert card["limit"]["states"] == 32
+    assert max(card["limit"]["limit_difference"]) <= 1.0
     assert read_lookahead("run").card == card
     assert find_lookahead([load(name) for name in PAIR]).card == card
     assert "switch, cost weight 0.02" in err

@@ -115,7 +115,7 @@ def train_lookahead(
             console.print(f"stopped and saved; continue with:\n  {shlex.join([*start, '--resume'])}", soft_wrap=True)
             raise
     if config.dial_episodes:
-        network = _with_dial(network, drivers, world=world, config=config)
+        network = _measured(network, drivers, world=world, config=config)
     path = out / LOOKAHEAD_FILE
     write_lookahead(network, path)
     write_card(network.card, path)
@@ -126,11 +126,12 @@ def train_lookahead(
     write_json(json_file, network.card)
 
 
-def _with_dial(
+def _measured(
     network: LookAheadNetwork, drivers: list[Any], *, world: str, config: LookAheadConfig
 ) -> LookAheadNetwork:
-    """Return the networks with the measured dial in their card."""
+    """Return the networks with the measured dial and the limit of R² in their card."""
     from blendctl.training.lookahead_evaluation import measure_dial
+    from blendctl.training.lookahead_limit import measure_limit
 
     with progress_bar() as bar:
         task = bar.add_task("measuring the dial", total=1.0)
@@ -144,7 +145,15 @@ def _with_dial(
             threads=config.threads,
             on_progress=lambda share: bar.update(task, completed=share),
         )
-    return dataclasses.replace(network, card=network.card | rows)
+        again = bar.add_task("labelling states twice", total=1.0)
+        limit = measure_limit(
+            network,
+            drivers,
+            world=world,
+            config=config,
+            on_progress=lambda share: bar.update(again, completed=share),
+        )
+    return dataclasses.replace(network, card=network.card | rows | {"limit": limit})
 
 
 def _print(network: LookAheadNetwork, console: Any) -> None:
@@ -153,6 +162,10 @@ def _print(network: LookAheadNetwork, console: Any) -> None:
     if card.get("r2_difference"):
         level, difference = (" and ".join(f"{r2:.3f}" for r2 in card[f"r2_{name}"]) for name in ("level", "difference"))
         console.print(f"R² of return and cost: levels {level}, differences between controllers {difference}")
+    if card.get("limit"):
+        pairs = zip(card["limit"]["r2_difference"], card["limit"]["limit_difference"], strict=True)
+        reached = " and ".join(f"{r2:.3f} of {most:.3f}" for r2, most in pairs)
+        console.print(f"differences on validation states: {reached} that the state allows")
     table = make_table("driver", "return", "cost", "over budget", caption="on validation seeds")
     for row in [*card.get("alone", ()), *card.get("dial", ())]:
         name = row.get("name") or f"switch, cost weight {row['weight']:.3g}"

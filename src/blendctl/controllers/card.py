@@ -103,16 +103,34 @@ def optional_number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.3f}"
 
 
+def _limit_lines(limit: dict[str, Any] | None) -> list[str]:
+    """Return the lines about R² beside the highest that the state allows; older cards have none."""
+    if not limit:
+        return []
+    lines = [
+        "R² on validation states, and the highest that the state allows:",
+        "",
+        "| | return | cost |",
+        "|---|---|---|",
+    ]
+    for name, row in (("level", "level"), ("difference between controllers", "difference")):
+        cells = [f"{r2:.3f} of {most:.3f}" for r2, most in zip(limit[f"r2_{row}"], limit[f"limit_{row}"], strict=True)]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    about = f"Of {limit['states']:,} states at cost weight {limit['weight']:.3g}, each labelled twice with independent"
+    return [*lines, "", f"{about} action noise.", ""]
+
+
 def lookahead_markdown(card: dict[str, Any]) -> str:
     """Return the card of look-ahead networks as a Markdown page."""
     title = " + ".join(card.get("controllers", [])) or "these controllers"
     lines = [f"# Look-ahead networks of {title}", "", f"{card['steps']:,} environment steps.", ""]
     if card.get("r2_level"):
-        lines += ["Held-out R²:", "", "| | return | cost |", "|---|---|---|"]
+        lines += ["Held-out R²:", "", *R2_HEAD]
         for name, key in (("level", "r2_level"), ("difference between controllers", "r2_difference")):
             # Without branches there is no R² of the difference.
             lines.append(f"| {name} | " + " | ".join(f"{value:.3f}" for value in card[key] or ()) + " |")
         lines += ["", card["note"], ""]
+    lines += _limit_lines(card.get("limit"))
     rows = [(point["name"], point) for point in card.get("alone", [])]
     rows += [(f"switch, cost weight {point['weight']:.3g}", point) for point in card.get("dial", [])]
     if rows:
@@ -127,4 +145,5 @@ def lookahead_markdown(card: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+R2_HEAD = ("| | return | cost |", "|---|---|---|")
 R2_COLUMNS = ("reward_blending", "cost_blending", "reward_alone", "cost_alone")

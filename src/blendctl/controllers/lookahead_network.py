@@ -171,7 +171,10 @@ class LookAheadNetwork:
 
         memory: of the episodes, with these observations (`EpisodeMemory`); None: nothing before them is known.
         """
-        inputs = self.inputs(observations, weight, memory)
+        return self.values(self.inputs(observations, weight, memory), weight)
+
+    def values(self, inputs: Array, weight: ArrayLike) -> Foresight:
+        """Estimate from inputs (n, input_size) of a weight, as `inputs` returns them."""
         level = _run(self.level, inputs) * self.level_unit  # (n, 2)
         difference = self._differences(inputs)
         total = level[:, None].astype(np.float64) + difference

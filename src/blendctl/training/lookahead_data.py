@@ -174,6 +174,18 @@ class OptionCollector:
         self.totals.add(sums[:, 0], sums[:, 1], ended)
         return out, ended
 
+    def collect_twice(self, arms: ArmArray) -> tuple[Decisions, Decisions]:
+        """Label the present states twice, with independent action noise, and continue as `collect`.
+
+        Each controller drives its branch to the end.
+        """
+        start, before = self.environment.snapshot(), self._position()
+        first, _ = self.collect(arms)
+        self.environment.restore(start)
+        self._set_position(before)
+        second, _ = self.collect(arms)
+        return first, second
+
     def drive(
         self, first: ArmArray, noise: int, out: Decisions, choose: ChooseNext | None = None
     ) -> tuple[BoolArray, FloatArray]:
