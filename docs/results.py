@@ -34,20 +34,20 @@ COMPARED = {  # methods of `compare` in the first table, if their results are pu
 }
 WITH_BUDGET = {"lookahead-budget": "look-ahead, cost budget 25"}  # the same where a pair has a budget
 WITH_THREE = {  # the same with all controllers of PointPush1
-    "lookahead": "look-ahead with three controllers, two training seeds",
-    "lookahead-budget": "**look-ahead with three controllers, cost budget 25, two training seeds**",
+    "lookahead": "look-ahead with three controllers, three training seeds",
+    "lookahead-budget": "**look-ahead with three controllers, cost budget 25, three training seeds**",
 }
 TRAINED_AGAIN = {  # the same with all trained controllers of PointGoal1 and several trainings of the networks
     "lookahead": "look-ahead with five controllers, three training seeds",
     "lookahead-budget": "look-ahead with five controllers, cost budget 25, three training seeds",
 }
 WITH_CLASSICAL = {  # the same with `potential-field` and `stop`
-    "lookahead": "look-ahead with `potential-field` and `stop`, two training seeds",
-    "lookahead-budget": "**look-ahead with `potential-field` and `stop`, cost budget 25, two training seeds**",
+    "lookahead": "look-ahead with `potential-field` and `stop`, three training seeds",
+    "lookahead-budget": "**look-ahead with `potential-field` and `stop`, cost budget 25, three training seeds**",
 }
 WITH_HISTOGRAM = {  # the same with all trained controllers and `vfh`
-    "lookahead": "look-ahead with these five and `vfh`, two training seeds",
-    "lookahead-budget": "**look-ahead with these five and `vfh`, cost budget 25, two training seeds**",
+    "lookahead": "look-ahead with these five and `vfh`, three training seeds",
+    "lookahead-budget": "**look-ahead with these five and `vfh`, cost budget 25, three training seeds**",
 }
 SIMULATED = {  # the same for comparisons on fewer episodes
     "simulated": "look-ahead by simulation of the true world",
