@@ -141,7 +141,7 @@ def compare(
         raise failure
     console = table_console(json_file)
     console.print(_table(scores))
-    console.print(_smoothness(scores))
+    console.print(_choices(scores))
     if scores["corner"]["reason"] is not None:
         echo(scores["corner"]["reason"], err=True)
     console.print(f"wrote compare.parquet, .json, .png, .svg and .pdf in {out}", soft_wrap=True)
@@ -274,13 +274,15 @@ def _write(store: Store, table: Any, scores: dict[str, Any]) -> None:
 
 
 def _table(scores: dict[str, Any]) -> Table:
+    from blendctl.experiments.standings import COST_BUDGET
+
     several = max(len(row.get("networks", ())) for row in scores["methods"].values())
     wider = {len(row["controllers"]) for row in scores["methods"].values()} - {len(scores["controllers"])}
     table = make_table(
-        "", "return", "±", "cost", "±", "share", "correct", "score", "95%",
+        "", "return", "±", "cost", "±", f"over {COST_BUDGET:g}", "score", "95%",
         title=f"{scores['world']}, {scores['episodes']} episodes from seed {scores['seed']}",
-        caption="means with 95% intervals; share: of the performant controller; correct: choices that no other "
-        "controller's next step dominates; score: 0 on the mixing line, 1 at the corner; *: best setting of a sweep, "
+        caption=f"means with 95% intervals; over {COST_BUDGET:g}: share of the episodes that cost more; score: 0 on "
+        "the mixing line, 1 at the corner; *: best setting of a sweep, "
         f"chosen {'on other episodes' if scores['episodes'] > 1 else 'on the same episode'}"
         + (f"; look-ahead: means and intervals over {several} networks and the episodes" if several else "")
         + (f"; look-ahead: with {max(wider)} controllers, the other methods with two" if wider else ""),
@@ -290,8 +292,7 @@ def _table(scores: dict[str, Any]) -> Table:
         table.add_row(
             name + ("" if row["choice"] == "fixed" else "*"),
             *mean_cells(row),
-            optional(row["share_mean"], ".0%"),
-            optional(row["correct_ratio"], ".1%"),
+            optional(row["over_budget"], ".0%"),
             optional(row["corner_score"], "+.2f"),
             "" if interval is None else f"{interval[0]:+.2f} {interval[1]:+.2f}",
             style="bold" if name in ("paper", "ceiling", "blend") else None,
@@ -299,12 +300,19 @@ def _table(scores: dict[str, Any]) -> Table:
     return table
 
 
-def _smoothness(scores: dict[str, Any]) -> Table:
+def _choices(scores: dict[str, Any]) -> Table:
     table = make_table(
-        "", "switches", "per second", "jerk",
-        caption="means per episode; jerk: mean change of the action between two control steps",
+        "", "share", "correct", "switches", "per second", "jerk",
+        caption="means per episode; share: of the performant controller; correct: choices that no other controller's "
+        "next step dominates; jerk: mean change of the action between two control steps",
     )  # fmt: skip
     for name, row in scores["methods"].items():
-        cells = optional(row["switches_mean"], ".1f"), optional(row["switches_per_second"], ".2f")
-        table.add_row(name, *cells, optional(row["jerk_mean"], ".3f"))
+        table.add_row(
+            name,
+            optional(row["share_mean"], ".0%"),
+            optional(row["correct_ratio"], ".1%"),
+            optional(row["switches_mean"], ".1f"),
+            optional(row["switches_per_second"], ".2f"),
+            optional(row["jerk_mean"], ".3f"),
+        )
     return table
