@@ -107,12 +107,7 @@ def _limit_lines(limit: dict[str, Any] | None) -> list[str]:
     """Return the lines about R² beside the highest that the state allows; older cards have none."""
     if not limit:
         return []
-    lines = [
-        "R² on validation states, and the highest that the state allows:",
-        "",
-        "| | return | cost |",
-        "|---|---|---|",
-    ]
+    lines = ["R² on validation states, and the highest that the state allows:", "", *R2_HEAD]
     for name, row in (("level", "level"), ("difference between controllers", "difference")):
         cells = [f"{r2:.3f} of {most:.3f}" for r2, most in zip(limit[f"r2_{row}"], limit[f"limit_{row}"], strict=True)]
         lines.append(f"| {name} | {' | '.join(cells)} |")

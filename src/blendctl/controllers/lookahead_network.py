@@ -97,7 +97,7 @@ class LookAheadNetwork:
     `card["dial"]` lists what the greedy switch reached on validation seeds, by weight: `weight`, `return_mean`,
     `cost_mean`, `cost_std`, `over_budget`, `episodes`, `seed`; `card["alone"]` lists the same of each controller by
     `name`. `card["r2_level"]` and `card["r2_difference"]` are
-    held-out R² of return and cost.
+    held-out R² of return and cost, `card["limit"]` has them beside the highest that the state allows.
     """
 
     encoding: Encoding | Normalisation
