@@ -1,6 +1,7 @@
 """The exported C form equals Python: every arm and action, psi and indices, for the shipped pairs."""
 
 import json
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -117,8 +118,13 @@ def test_100000_steps_are_equal(case, tmp_path):
     assert len(np.unique(drive.arms)) >= 2
 
 
-@pytest.mark.parametrize("world", ["PointGoal0", "PointGoal1", "CarButton1"])
-@pytest.mark.parametrize("name", CLASSICAL)
+@pytest.mark.parametrize(
+    ("name", "world"),
+    [
+        *product(sorted({*CLASSICAL} - {"push"}), ("PointGoal0", "PointGoal1", "CarButton1")),
+        *product(["push"], ("PointPush0", "PointPush1", "CarPush2")),
+    ],
+)
 def test_a_classical_controller_drives_as_in_python(tmp_path, name, world):
     blender = Blender([classical(name, world), Stop(world)], features="one-hot", rule="random", seed=0)
     blender.export(tmp_path, world=world)

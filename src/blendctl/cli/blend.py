@@ -37,7 +37,7 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html", "c
 @partial(environment_argument, flags=EITHER)
 @shared.controllers_option(
     "Controllers, ordered from performant to safe: zoo names, files (.safetensors, .onnx, .pt, .zip), addresses "
-    "(tcp://, unix:), classical ones (pure-pursuit, potential-field, vfh, heading-pid, stop), module:object.  "
+    "(tcp://, unix:), classical ones (pure-pursuit, potential-field, vfh, push, heading-pid, stop), module:object.  "
     "[the world's pair in the zoo; with --cost-budget, --prefer or plain --lookahead all that have networks together]",
     metavar="NAME|FILE|ADDRESS...",
 )

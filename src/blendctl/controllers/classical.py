@@ -1,4 +1,4 @@
-"""Classical controllers for blendctl's worlds: pursuit, potential field, vector field histogram, heading PID, stop.
+"""Classical controllers for blendctl's worlds, such as a potential field or a vector field histogram.
 
 They use the robot's sensors and lidars, need no training, and take one observation or a batch.
 """
@@ -15,12 +15,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from blendctl.arrays import FloatArray
 from blendctl.controllers.base import Controller
 from blendctl.controllers.encoding import OBJECT_FEATURES, Encoding, Lidar
 from blendctl.controllers.free_direction import free_directions
+from blendctl.controllers.push_direction import push_commands
 from blendctl.envs.catalog import as_task
 from blendctl.envs.robots import Robot
 from blendctl.envs.tasks import Task
@@ -148,6 +149,25 @@ class _Classical(ABC):
         """Return actions that turn towards an angle (n,); the speed falls with the error of the heading."""
         return self.layout.steer(rows, cruise * np.maximum(np.cos(angle), 0.0), 3.0 * angle)
 
+    def _move(self, rows: FloatArray, direction: FloatArray, speed: FloatArray) -> FloatArray:
+        """Return actions that move the robot in a direction (n,) at a speed (n,).
+
+        A robot without wheels slides, so its velocity is steered instead of its heading.
+        """
+        layout = self.layout
+        if layout.robot.steering.wheels:
+            return self._towards(rows, direction, speed)
+        forward, left = layout.speed(rows), layout.side_speed(rows)
+        ahead = speed * np.cos(direction)
+        heading = np.arctan2(speed * np.sin(direction) - left, ahead - forward)  # of the change of velocity
+        backwards = np.abs(heading) > 0.5 * np.pi  # thrust works both ways
+        heading = np.where(backwards, heading - np.copysign(np.pi, heading), heading)
+        return layout.steer(rows, ahead, 10.0 * heading)
+
+    def _starts(self, rings: Sequence[str]) -> NDArray[np.int64]:
+        """Return the index of the first bin of each lidar."""
+        return np.array([self.layout.rings[ring] for ring in rings], np.int64)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.layout.world!r})"
 
@@ -243,7 +263,6 @@ class VectorFieldHistogram(_Classical):
     """Drive in the free direction that is nearest to the target's (a vector field histogram).
 
     Directions are compared by their angle to the target and to the present velocity, and by how far they are free.
-    A robot without wheels slides, so its velocity is steered instead of its heading.
 
     avoid: kinds of objects that block; None: everything that the lidars see but the target. An obstacle blocks the
     directions that come within `clearance` metres of its centre in the next `look` metres, or before the target; one
@@ -267,26 +286,69 @@ class VectorFieldHistogram(_Classical):
         self.obstacles = self._obstacles(avoid)
         self.clearance, self.look = clearance, look
         self.speed = (SPEED if self.layout.robot.steering.wheels else SLIDING_SPEED) if speed is None else speed
-        self._starts = np.array([self.layout.rings[ring] for ring in self.obstacles], np.int64)
+        self._blocking = self._starts(self.obstacles)
 
     def _drive(self, rows: FloatArray) -> FloatArray:
         distance, angle = self.layout.bearing(rows, self.target)
         forward, left = self.layout.speed(rows), self.layout.side_speed(rows)
         direction, free = free_directions(
-            rows, self._starts, self.layout.turn, distance, angle, forward, left, self.clearance, self.look
+            rows, self._blocking, self.layout.turn, distance, angle, forward, left, self.clearance, self.look
         )
-        speed = self.speed * np.clip(0.3 + free, 0.3, 1.0)
-        if self.layout.robot.steering.wheels:
-            return self._towards(rows, direction, speed)
-        ahead = speed * np.cos(direction)
-        heading = np.arctan2(speed * np.sin(direction) - left, ahead - forward)  # of the change of velocity
-        backwards = np.abs(heading) > 0.5 * np.pi  # thrust works both ways
-        heading = np.where(backwards, heading - np.copysign(np.pi, heading), heading)
-        return self.layout.steer(rows, ahead, 10.0 * heading)
+        return self._move(rows, direction, self.speed * np.clip(0.3 + free, 0.3, 1.0))
+
+
+class Push(_Classical):
+    """Push the box to the target: drive around it to the place behind it, then push it along a free way.
+
+    avoid: kinds of objects that neither the robot nor, if they are solid, the box may hit; None: everything that the
+    lidars see but the target and the box. The robot keeps `clearance` metres from their centres.
+    speed: m/s while it pushes; `approach`: on the way around the box.
+    """
+
+    name = "push"
+
+    def __init__(
+        self,
+        world: str | Task,
+        *,
+        target: str = "goal",
+        box: str = "push_box",
+        avoid: Sequence[str] | None = None,
+        clearance: float = 0.4,
+        speed: float = 1.0,
+        approach: float = 1.3,
+    ) -> None:
+        super().__init__(world, target=target)
+        self.layout.expect_ring(box)
+        self.box = box
+        self.obstacles = [ring for ring in self._obstacles(avoid) if ring != box]
+        self.clearance, self.speed, self.approach = clearance, speed, approach
+        solid = {kind.name for kind in as_task(world).objects if kind.solid}
+        self._around = self._starts([*self.obstacles, box])
+        self._solid = self._starts([ring for ring in self.obstacles if ring in solid])
+
+    @property
+    def starts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The first bins of the lidars of obstacles and box, the box last, and of the obstacles that stop the box."""
+        return self._around, self._solid
+
+    def _drive(self, rows: FloatArray) -> FloatArray:
+        layout = self.layout
+        direction, speed = push_commands(
+            rows,
+            *self.starts,
+            layout.turn,
+            layout.bearing(rows, self.target),
+            layout.bearing(rows, self.box),
+            (layout.speed(rows), layout.side_speed(rows)),
+            (self.speed, self.approach),
+            self.clearance,
+        )
+        return self._move(rows, direction, speed)
 
 
 CLASSICAL: dict[str, type[Any]] = {
-    kind.name: kind for kind in (PurePursuit, PotentialField, VectorFieldHistogram, HeadingPID, Stop)
+    kind.name: kind for kind in (PurePursuit, PotentialField, VectorFieldHistogram, Push, HeadingPID, Stop)
 }
 
 

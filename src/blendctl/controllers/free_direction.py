@@ -47,33 +47,54 @@ def free_directions(
     chosen, share = np.empty(n), np.empty(n)
     xs, ys = np.empty(len(starts) * LIDAR_BINS), np.empty(len(starts) * LIDAR_BINS)
     for row in range(n):
-        looked_at = max(min(look, distance[row]), 0.01)
-        count = _obstacles(rows[row], starts, turn, distance[row], angle[row], clearance, xs, ys)
-        velocity = math.atan2(left[row], forward[row])
-        momentum = KEEP_WEIGHT * min(math.hypot(forward[row], left[row]), 1.0)
-        best, chosen[row], share[row] = np.inf, angle[row], 0.0  # which stays if the observation is not finite
-        for i in range(DIRECTIONS):
-            direction = i * TURN / DIRECTIONS - math.pi
-            free = _free(xs, ys, count, math.cos(direction), math.sin(direction), clearance, looked_at) / looked_at
-            score = (
-                _angle_between(direction, angle[row])
-                + momentum * _angle_between(direction, velocity)
-                + BLOCKED_WEIGHT * (1.0 - free)
-            )
-            if score < best:
-                best, chosen[row], share[row] = score, direction, free
-        if _angle_between(chosen[row], angle[row]) < TURN / DIRECTIONS:
-            chosen[row] = angle[row]
+        chosen[row], share[row] = free_direction(
+            rows[row], starts, turn, distance[row], angle[row], forward[row], left[row], clearance, look, xs, ys
+        )
     return chosen, share
 
 
 @compiled
-def _obstacles(
+def free_direction(
     row: FloatArray,
     starts: NDArray[np.int64],
     turn: float,
     distance: float,
     angle: float,
+    forward: float,
+    left: float,
+    clearance: float,
+    look: float,
+    xs: FloatArray,
+    ys: FloatArray,
+) -> tuple[float, float]:
+    """Return the best direction for one observation; see `free_directions`. xs, ys: room for the obstacles' places."""
+    looked_at = max(min(look, distance), 0.01)
+    count = obstacle_places(
+        row, starts, turn, distance * math.cos(angle), distance * math.sin(angle), clearance, xs, ys
+    )
+    velocity = math.atan2(left, forward)
+    momentum = KEEP_WEIGHT * min(math.hypot(forward, left), 1.0)
+    best, chosen, share = np.inf, angle, 0.0  # which stays if the observation is not finite
+    for i in range(DIRECTIONS):
+        direction = i * TURN / DIRECTIONS - math.pi
+        free = _free(xs, ys, count, math.cos(direction), math.sin(direction), clearance, looked_at) / looked_at
+        score = (
+            angle_between(direction, angle)
+            + momentum * angle_between(direction, velocity)
+            + BLOCKED_WEIGHT * (1.0 - free)
+        )
+        if score < best:
+            best, chosen, share = score, direction, free
+    return (angle if angle_between(chosen, angle) < TURN / DIRECTIONS else chosen), share
+
+
+@compiled
+def obstacle_places(
+    row: FloatArray,
+    starts: NDArray[np.int64],
+    turn: float,
+    target_x: float,
+    target_y: float,
     clearance: float,
     xs: FloatArray,
     ys: FloatArray,
@@ -84,7 +105,6 @@ def _obstacles(
     of a kind in neighbouring bins only the nearer one is found.
     """
     count = 0
-    target_x, target_y = distance * math.cos(angle), distance * math.sin(angle)
     for start in starts:
         for i in range(LIDAR_BINS):
             reading = row[start + i]
@@ -118,5 +138,5 @@ def _free(xs: FloatArray, ys: FloatArray, count: int, x: float, y: float, cleara
 
 
 @compiled
-def _angle_between(one: float, other: float) -> float:
+def angle_between(one: float, other: float) -> float:
     return abs((one - other + math.pi) % TURN - math.pi)

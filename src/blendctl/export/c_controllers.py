@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from blendctl.controllers import push_direction
 from blendctl.controllers.adapters import FunctionController, OnnxController, PredictController, ScriptController
 from blendctl.controllers.base import Controller, Stateful
 from blendctl.controllers.classical import (
@@ -13,6 +14,7 @@ from blendctl.controllers.classical import (
     ObservationLayout,
     PotentialField,
     PurePursuit,
+    Push,
     Stop,
     VectorFieldHistogram,
     lidar_decoder,
@@ -25,7 +27,11 @@ from blendctl.export.c_text import array, comment, define, number
 from blendctl.export.exportable import c_source
 from blendctl.lidar_ring import LIDAR_BINS, LIDAR_RANGE
 
-CLASSICAL = (Stop, PurePursuit, HeadingPID, PotentialField, VectorFieldHistogram)
+CLASSICAL = (Stop, PurePursuit, HeadingPID, PotentialField, VectorFieldHistogram, Push)
+PUSH_CONSTANTS = (
+    "BEHIND", "AHEAD", "GOAL", "CONTACT", "EDGE", "ROBOT_CLEARANCE", "BOX_CLEARANCE", "LANE", "ON_LINE", "OFF_LINE",
+    "SOON", "CENTRE", "RETREAT", "LOOK", "FAR",
+)  # fmt: skip
 WAY_OUT = (
     "keep the blend in Python on the robot's computer and let it ask this controller as a remote one (blendctl serve)"
 )
@@ -40,13 +46,16 @@ def write_controllers(builder: CBuilder, names: Any, controllers: Any, *, stocha
             cases.append(f"    case {arm}: {{ /* {comment(name)} */\n{body}        break;\n    }}\n")
     constants = define(LIDAR_BINS=LIDAR_BINS, LIDAR_REACH=LIDAR_RANGE, CRUISING_SPEED=SPEED)
     lidars = [len(one.obstacles) for one in controllers if isinstance(one, VectorFieldHistogram)]
-    if lidars:
-        objects = LIDAR_BINS * max(1, *lidars)
-        builder.controller_bytes = 2 * 8 * objects
+    pushed = [len(one.starts[0]) for one in controllers if isinstance(one, Push)]
+    if lidars or pushed:
+        objects = LIDAR_BINS * max(1, *lidars, *pushed)
+        builder.controller_bytes = (4 if pushed else 2) * 8 * objects
         constants += define(
             HISTOGRAM_DIRECTIONS=DIRECTIONS, HISTOGRAM_OBJECTS=objects,
             KEEP_WEIGHT=KEEP_WEIGHT, BLOCKED_WEIGHT=BLOCKED_WEIGHT,
         )  # fmt: skip
+    if pushed:
+        constants += define(**{f"PUSH_{name}": getattr(push_direction, name) for name in PUSH_CONSTANTS})
     builder.tables.insert(0, constants)
     resets = "".join(
         f"    s->integral[{arm}] = 0.0;\n" for arm, one in enumerate(controllers) if isinstance(one, HeadingPID)
@@ -141,6 +150,19 @@ def _classical(builder: CBuilder, arm: int, controller: Any) -> str:
             "        *sum = limit(0.95 * *sum + 0.05 * D(angle), -1.0, 1.0);\n"
             f"        steer(&steering_{arm}, observation, R(0.5 * CRUISING_SPEED),\n"
             f"            R({p}) * angle + R({i}) * R(*sum) - R({d}) * R(observation[{YAW}]), action);\n"
+        )
+    elif isinstance(controller, Push):
+        builder.flag("HAS_PUSH")
+        around, solid = controller.starts
+        table += builder.encoding_table(
+            f"box_{arm}", lidar_decoder(layout.observation_size, layout.rings[controller.box])
+        )
+        table += array(f"around_{arm}", around, kind="int") + array(f"solid_{arm}", solid, kind="int")
+        chosen = (controller.clearance, controller.speed, controller.approach)
+        body = (
+            f"        push_box(&decoder_{arm}, &box_{arm}, &steering_{arm}, observation, {turn}, "
+            f"{', '.join(map(number, chosen))},\n"
+            f"            around_{arm}, {len(around) - 1}, solid_{arm}, {len(solid)}, action);\n"
         )
     else:
         starts = [layout.rings[ring] for ring in controller.obstacles]

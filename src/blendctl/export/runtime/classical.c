@@ -24,10 +24,14 @@ static void bearing_of(const struct encoding *decoder, const double *observation
 }
 #endif
 
+static real forward_speed(const struct steering *s, const double *observation)
+{
+    return R(s->forward_x) * R(observation[3]) + R(s->forward_y) * R(observation[4]);
+}
+
 static void steer(const struct steering *s, const double *observation, real speed, real turn, double *action)
 {
-    const real present = R(s->forward_x) * R(observation[3]) + R(s->forward_y) * R(observation[4]);
-    const real push = R(s->speed_gain) * (speed - present);
+    const real push = R(s->speed_gain) * (speed - forward_speed(s, observation));
     if (s->wheels) {
         const real twist = R(s->turn_gain) * (turn - R(observation[8]));
         action[0] = clamp(push + twist, R(-1), R(1));
@@ -38,7 +42,7 @@ static void steer(const struct steering *s, const double *observation, real spee
     }
 }
 
-#if HAS_PURSUIT || HAS_FIELD || HAS_HISTOGRAM
+#if HAS_PURSUIT || HAS_FIELD || HAS_HISTOGRAM || HAS_PUSH
 /* Turn towards an angle; the speed falls with the error of the heading. */
 static void drive_towards(const struct steering *s, const double *observation, real angle, real cruise, double *action)
 {
@@ -76,7 +80,12 @@ static void potential_field(
 }
 #endif
 
-#if HAS_HISTOGRAM
+#if HAS_HISTOGRAM || HAS_PUSH
+static real side_speed(const struct steering *s, const double *observation)
+{
+    return R(s->forward_x) * R(observation[4]) - R(s->forward_y) * R(observation[3]);
+}
+
 static real angle_between(real one, real other)
 {
     const real angle = FMOD(one - other + R(PI), R(2) * R(PI));
@@ -129,47 +138,164 @@ static real open_way(const real *xs, const real *ys, int count, real x, real y, 
     return most > R(0) ? most : R(0);
 }
 
-/* Drive in the open direction that is nearest to the target's. */
-static void vector_field_histogram(
-    const struct encoding *decoder, const struct steering *s, const double *observation, double turn, double clearance,
-    double look, double cruise, const int *starts, int lidars, double *action)
+/* The open direction that is nearest to a target's, and how far it is open, as a share of what is looked at. */
+static void open_direction(
+    const struct steering *s, const double *observation, double turn, real clearance, real look, const int *starts,
+    int lidars, real distance, real angle, real *direction, real *share)
 {
     real xs[HISTOGRAM_OBJECTS], ys[HISTOGRAM_OBJECTS];
-    real distance, angle, looked_at, velocity, momentum, best = R(HUGE_VAL), direction, share = R(0), speed, ahead, heading;
-    const real forward = R(s->forward_x) * R(observation[3]) + R(s->forward_y) * R(observation[4]);
-    const real left = R(s->forward_x) * R(observation[4]) - R(s->forward_y) * R(observation[3]);
+    const real forward = forward_speed(s, observation), left = side_speed(s, observation);
+    const real velocity = ATAN2(left, forward);
+    real looked_at = distance < look ? distance : look, momentum = HYPOT(forward, left), best = R(HUGE_VAL);
     int i, count;
-    bearing_of(decoder, observation, turn, &distance, &angle);
-    looked_at = distance < R(look) ? distance : R(look);
     looked_at = looked_at > R(0.01) ? looked_at : R(0.01);
     count = obstacles_of(
-        observation, starts, lidars, turn, distance * COS(angle), distance * SIN(angle), R(clearance), xs, ys);
-    velocity = ATAN2(left, forward);
-    momentum = HYPOT(forward, left);
+        observation, starts, lidars, turn, distance * COS(angle), distance * SIN(angle), clearance, xs, ys);
     momentum = R(KEEP_WEIGHT) * (momentum < R(1) ? momentum : R(1));
-    direction = angle;
+    *direction = angle;
+    *share = R(0);
     for (i = 0; i < HISTOGRAM_DIRECTIONS; i++) {
         const real at = R(i) * R(2) * R(PI) / R(HISTOGRAM_DIRECTIONS) - R(PI);
-        const real open_share = open_way(xs, ys, count, COS(at), SIN(at), R(clearance), looked_at) / looked_at;
+        const real open_share = open_way(xs, ys, count, COS(at), SIN(at), clearance, looked_at) / looked_at;
         const real score = angle_between(at, angle) + momentum * angle_between(at, velocity)
             + R(BLOCKED_WEIGHT) * (R(1) - open_share);
         if (score < best) {
             best = score;
-            direction = at;
-            share = open_share;
+            *direction = at;
+            *share = open_share;
         }
     }
-    if (angle_between(direction, angle) < R(2) * R(PI) / R(HISTOGRAM_DIRECTIONS))
-        direction = angle;
-    speed = R(cruise) * clamp(R(0.3) + share, R(0.3), R(1));
+    if (angle_between(*direction, angle) < R(2) * R(PI) / R(HISTOGRAM_DIRECTIONS))
+        *direction = angle;
+}
+
+/* Move in a direction; a robot without wheels slides, so its velocity is steered. */
+static void move(const struct steering *s, const double *observation, real direction, real speed, double *action)
+{
+    real ahead, heading;
     if (s->wheels) {
         drive_towards(s, observation, direction, speed, action);
         return;
     }
     ahead = speed * COS(direction);
-    heading = ATAN2(speed * SIN(direction) - left, ahead - forward);
+    heading = ATAN2(speed * SIN(direction) - side_speed(s, observation), ahead - forward_speed(s, observation));
     if (FABS(heading) > R(0.5) * R(PI))
         heading += heading > R(0) ? -R(PI) : R(PI);
     steer(s, observation, ahead, R(10) * heading, action);
+}
+#endif
+
+#if HAS_HISTOGRAM
+/* Drive in the open direction that is nearest to the target's. */
+static void vector_field_histogram(
+    const struct encoding *decoder, const struct steering *s, const double *observation, double turn, double clearance,
+    double look, double cruise, const int *starts, int lidars, double *action)
+{
+    real distance, angle, direction, share;
+    bearing_of(decoder, observation, turn, &distance, &angle);
+    open_direction(
+        s, observation, turn, R(clearance), R(look), starts, lidars, distance, angle, &direction, &share);
+    move(s, observation, direction, R(cruise) * clamp(R(0.3) + share, R(0.3), R(1)), action);
+}
+#endif
+
+#if HAS_PUSH
+/* How much an obstacle at (x, y) blocks a way that begins at 0, from 0 to 1. */
+static real blocked_by(real x, real y, real ux, real uy, real way, real clearance)
+{
+    const real along = clamp(x * ux + y * uy, R(0), way);
+    return clamp((clearance - HYPOT(x - along * ux, y - along * uy)) / R(PUSH_EDGE), R(0), R(1));
+}
+
+/* The direction in which to push the box; the goal is given from the box. */
+static real push_angle(
+    const double *observation, double turn, const int *around, int avoided, const int *solid, int solids, real box_x,
+    real box_y, real goal_x, real goal_y, real present)
+{
+    real xs[HISTOGRAM_OBJECTS], ys[HISTOGRAM_OBJECTS], solid_xs[HISTOGRAM_OBJECTS], solid_ys[HISTOGRAM_OBJECTS];
+    const int count = obstacles_of(observation, around, avoided, turn, R(PUSH_FAR), R(0), R(0), xs, ys);
+    const int solid_count = obstacles_of(observation, solid, solids, turn, R(PUSH_FAR), R(0), R(0), solid_xs, solid_ys);
+    const real straight = ATAN2(goal_y, goal_x);
+    real way = HYPOT(goal_x, goal_y) - R(PUSH_GOAL), best = R(HUGE_VAL), chosen = straight;
+    int i, j;
+    way = R(0.05) > way ? R(0.05) : way;
+    way = way < R(PUSH_AHEAD) ? way : R(PUSH_AHEAD);
+    for (i = 0; i < HISTOGRAM_DIRECTIONS; i++) {
+        const real angle = straight + R(i) * R(2) * R(PI) / R(HISTOGRAM_DIRECTIONS);
+        const real ux = COS(angle), uy = SIN(angle);
+        const real start_x = box_x - R(PUSH_BEHIND) * ux, start_y = box_y - R(PUSH_BEHIND) * uy;
+        real blocked = R(0), score;
+        for (j = 0; j < count; j++) {
+            const real share = blocked_by(
+                xs[j] - start_x, ys[j] - start_y, ux, uy, R(PUSH_BEHIND) + way - R(PUSH_CONTACT),
+                R(PUSH_ROBOT_CLEARANCE));
+            blocked = share > blocked ? share : blocked;
+        }
+        for (j = 0; j < solid_count; j++) {
+            const real x = solid_xs[j] - box_x, y = solid_ys[j] - box_y;
+            if (x * ux + y * uy > R(0)) {
+                const real share = blocked_by(x, y, ux, uy, way, R(PUSH_BOX_CLEARANCE));
+                blocked = share > blocked ? share : blocked;
+            }
+        }
+        score = angle_between(angle, straight) + R(KEEP_WEIGHT) * angle_between(angle, present)
+            + R(BLOCKED_WEIGHT) * blocked;
+        if (score < best) {
+            best = score;
+            chosen = angle;
+        }
+    }
+    return chosen;
+}
+
+/* Push the box to the target: drive around it to the place behind it, then push it along a free way. */
+static void push_box(
+    const struct encoding *goal, const struct encoding *box, const struct steering *s, const double *observation,
+    double turn, double clearance, double pushing, double approach, const int *around, int avoided, const int *solid,
+    int solids, double *action)
+{
+    real goal_distance, goal_angle, away, at, x, y, angle, ux, uy, behind, side_x, side_y, side, direction, share, speed;
+    const real forward = forward_speed(s, observation), left = side_speed(s, observation);
+    bearing_of(goal, observation, turn, &goal_distance, &goal_angle);
+    bearing_of(box, observation, turn, &away, &at);
+    x = away * COS(at);
+    y = away * SIN(at);
+    angle = push_angle(
+        observation, turn, around, avoided, solid, solids, x, y, goal_distance * COS(goal_angle) - x,
+        goal_distance * SIN(goal_angle) - y, at);
+    ux = COS(angle);
+    uy = SIN(angle);
+    behind = x * ux + y * uy;
+    side_x = behind * ux - x;
+    side_y = behind * uy - y;
+    side = HYPOT(side_x, side_y);
+    if (behind > R(0.2) && side < (R(1.2) * behind < R(PUSH_LANE) ? R(1.2) * behind : R(PUSH_LANE))) {
+        const real outward = (forward * side_x + left * side_y) / (R(1e-6) > side ? R(1e-6) : side);
+        const real soon = FABS(side + R(PUSH_SOON) * outward);
+        const real centre = R(PUSH_CENTRE) * clamp((away - R(0.38)) / R(0.15), R(0.3), R(1));
+        real pace = R(pushing) * clamp((R(PUSH_OFF_LINE) - soon) / (R(PUSH_OFF_LINE) - R(PUSH_ON_LINE)), R(0), R(1));
+        real want_x, want_y, wanted;
+        if (soon > R(PUSH_OFF_LINE) && away < R(PUSH_BEHIND) - R(0.05))
+            pace = -R(PUSH_RETREAT);
+        want_x = pace * ux - centre * side_x;
+        want_y = pace * uy - centre * side_y;
+        wanted = ATAN2(want_y, want_x);
+        open_direction(
+            s, observation, turn, R(0.9) * R(clearance), R(PUSH_LOOK), around, avoided, R(PUSH_FAR), wanted, &direction,
+            &share);
+        direction = share > R(0.99) ? wanted : direction;
+        speed = HYPOT(want_x, want_y) * (R(0.2) + share > R(1) ? R(1) : R(0.2) + share);
+    } else {
+        const real start_x = x - R(PUSH_BEHIND) * ux, start_y = y - R(PUSH_BEHIND) * uy;
+        const real rest = HYPOT(start_x, start_y);
+        real slow;
+        open_direction(
+            s, observation, turn, R(clearance), R(PUSH_BEHIND), around, avoided + 1, rest, ATAN2(start_y, start_x),
+            &direction, &share);
+        speed = R(approach) * (R(0.3) + share > R(1) ? R(1) : R(0.3) + share);
+        slow = R(0.3) + R(2.5) * rest;
+        speed = slow < speed ? slow : speed;
+    }
+    move(s, observation, direction, speed, action);
 }
 #endif
