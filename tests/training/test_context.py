@@ -1,5 +1,6 @@
 """Context networks predict reward and cost of an action; windows count only where one controller drove."""
 
+from contextlib import closing
 from dataclasses import replace
 from typing import ClassVar
 
@@ -14,6 +15,7 @@ from blendctl import pareto
 from blendctl.controllers import Encoding, NetworkController, identity_encoding, load, write_controller
 from blendctl.controllers.dense import Dense
 from blendctl.errors import InputError
+from blendctl.switches.base import open_worlds
 from blendctl.training.context_config import ContextConfig
 from blendctl.training.context_data import Drives, collect, sums_ahead
 from blendctl.training.context_evaluation import (
@@ -22,7 +24,8 @@ from blendctl.training.context_evaluation import (
     next_step_r_squared,
     predictions,
 )
-from blendctl.training.context_fit import context_dataset, fit_next_step
+from blendctl.training.context_fit import ContextDataset, context_dataset, fit_next_step
+from blendctl.training.context_limit import observation_limit
 from blendctl.training.context_longer import fit_longer
 from blendctl.training.encodings import WorldEncodings
 
@@ -166,8 +169,8 @@ def test_networks_of_a_set_tell_the_controllers_apart():
     measured = difference_accuracy(context, held_out)
     assert level[0] > 0.9
     assert measured.r2_reward > 0.95
-    assert measured.correct > 0.95 > 0.8 > measured.correct_random
-    assert measured.loss_share < 0.3
+    assert measured.choices.correct > 0.95 > 0.8 > measured.choices.correct_random
+    assert measured.choices.loss_share < 0.3
     assert set(measured.card_entry()["r2_difference"]) == {"reward", "cost"}
     # Where both actions stay on one side of the edge, their costs are equal to the bit.
     states = held_out.encoded.numpy()[:, 0]
@@ -187,6 +190,45 @@ def test_counterfactual_drives_hold_the_feedback_of_every_controller():
     loss = pareto.maximal_loss(drives.truth * (1.0, -1.0))
     assert (drives.driver[1:, :5] == loss[:-1, :5].argmin(axis=2)).all()
     assert not (drives.driver[1:, 5:] == loss[:-1, 5:].argmin(axis=2)).all()
+
+
+def test_in_later_rounds_the_networks_choose_in_most_of_the_worlds():
+    drivers = [driver("left", -0.5), driver("right", 0.5)]
+    config = replace(SMALL, horizons=(1,))
+    data = context_dataset(
+        collect(Line(), drivers, steps=300, seed=0, longest=3, counterfactual=True),
+        encodings=encodings(),
+        config=config,
+    )
+    network = fit_next_step(data, encodings=encodings(), config=config)
+    drives = collect(Line(), drivers, steps=40, seed=1, longest=3, counterfactual=True, network=network)
+    rows = context_dataset(drives, encodings=encodings(), config=config)
+    predicted = np.stack([predictions(network, rows, arm) for arm in (0, 1)], axis=1) * (1.0, -1.0)
+    best = pareto.maximal_loss(predicted).argmin(axis=1).reshape(drives.driver.shape)
+    assert (drives.driver[:, :12] == best[:, :12]).mean() > 0.99  # but for the last digits
+    assert not (drives.driver[:, 12:] == best[:, 12:]).all()
+    joined = ContextDataset.join([data, rows])
+    assert len(joined.encoded) == len(joined.event) == len(data.event) + len(rows.event)
+
+
+@pytest.mark.parametrize(("world", "least"), [("PointGoal1", 0.97), ("PointPush1", 0.6)])
+def test_what_the_observation_allows(world, least):
+    names = {"PointGoal1": ("ppo", "ppo-lagrangian"), "PointPush1": ("trpo", "cpo")}[world]
+    drivers = [load(f"{world}/{name}") for name in names]
+    with closing(open_worlds(world, 20)) as worlds:
+        drives = collect(worlds, drivers, steps=100, seed=0, longest=50, counterfactual=True)
+    limit = observation_limit(drives, world=world, seed=0)
+    assert limit is not None
+    assert limit.correct > max(least, limit.correct_random)
+    assert limit.loss_share < 0.6
+    if world == "PointPush1":  # the observation does not show how the box is turned
+        assert limit.correct < 0.97
+
+
+def test_worlds_of_other_robots_are_not_rebuilt(monkeypatch):
+    monkeypatch.setattr("blendctl.training.context_limit.MAPPED_ROBOTS", ())
+    drives = collect(Line(), [driver("left", -0.5), driver("right", 0.5)], steps=4, seed=0, longest=3)
+    assert observation_limit(drives, world="PointGoal1", seed=0) is None
 
 
 @pytest.mark.parametrize(

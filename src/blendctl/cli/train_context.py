@@ -87,6 +87,12 @@ def train_context(
             f"{choices['correct_random']:.1%}), {choices['loss_share']:.2f} of the loss of random ones",
             soft_wrap=True,
         )
+        if limit := entry["choices_limit"]:
+            console.print(
+                f"choices by the simulator, from what the observation shows: {limit['correct']:.1%} correct, "
+                f"{limit['loss_share']:.2f} of the loss",
+                soft_wrap=True,
+            )
     console.print("wrote " + ", ".join(map(str, targets)), soft_wrap=True)
     write_json(json_file, {name: c.card["context"] for name, c in zip(controllers, trained, strict=True)})
 

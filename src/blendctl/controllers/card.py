@@ -89,11 +89,17 @@ def _difference_lines(context: dict[str, Any]) -> list[str]:
     if "r2_difference" not in context:
         return []
     r2 = [f"{what} {optional_number(context['r2_difference'][what])}" for what in ("reward", "cost")]
-    choices = context["choices"]
+    choices, limit = context["choices"], context.get("choices_limit")
+    allowed = (
+        f" By the simulator, from what the observation shows: {limit['correct']:.1%} correct, with "
+        f"{limit['loss_share']:.2f} of that loss."
+        if limit
+        else ""
+    )
     return [
         f"Difference between {' and '.join(context['set'])} at the same state: R² of {', '.join(r2)}. Choices of one "
         f"step by these predictions: {choices['correct']:.1%} correct (random: {choices['correct_random']:.1%}), with "
-        f"{choices['loss_share']:.2f} of the average maximal loss of random choices.",
+        f"{choices['loss_share']:.2f} of the average maximal loss of random choices.{allowed}",
         "",
     ]
 

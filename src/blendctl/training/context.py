@@ -19,6 +19,7 @@ from blendctl.training.context_config import ContextConfig
 from blendctl.training.context_data import Drives, collect
 from blendctl.training.context_evaluation import difference_accuracy, longer_r_squared, next_step_r_squared
 from blendctl.training.context_fit import ContextDataset, context_dataset, fit_next_step
+from blendctl.training.context_limit import observation_limit
 from blendctl.training.context_longer import fit_longer
 from blendctl.training.encodings import world_encodings
 
@@ -98,12 +99,16 @@ def train_contexts(
         shared = fit_next_step(learned, encodings=encodings, config=config, on_progress=on_share)
     assert shared is not None
     driving = shared if rounds > 1 else None
-    blending = dataset(drive("held out", controllers, steps=config.steps // 5, seed=10_000_000, network=driving))
+    held_out = drive("held out", controllers, steps=config.steps // 5, seed=10_000_000, network=driving)
+    blending = dataset(held_out)
     entry = {"discount": config.discount, "steps": config.steps, "command": _command(controllers, config)}
     note = NOTE
     if len(controllers) > 1:
         difference = difference_accuracy(shared, blending)
+        on_share = functools.partial(on_progress, "what the observation allows")
+        limit = observation_limit(held_out, world=world, seed=config.seed, on_progress=on_share)
         entry |= difference.card_entry() | {"set": [controller.name for controller in controllers]}
+        entry["choices_limit"] = None if limit is None else limit.card_entry()
         note += " " + difference.note()
     out = []
     for index, controller in enumerate(controllers):

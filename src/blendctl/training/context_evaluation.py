@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,19 @@ USUAL = 100.0  # medians: a difference of rewards beyond this is an event, such 
 
 
 @dataclass(frozen=True)
+class Choices:
+    """How well predictions choose between controllers, by the maximal loss of one step."""
+
+    correct: float  # share of correct choices by the predictions
+    correct_random: float  # of random choices
+    loss_share: float  # average maximal loss of these choices, divided by that of random ones
+
+    def card_entry(self) -> dict[str, float]:
+        """Return the figures for a card."""
+        return {name: round(value, 4) for name, value in asdict(self).items()}
+
+
+@dataclass(frozen=True)
 class DifferenceAccuracy:
     """Accuracy of the predicted differences between controllers, on states in which they take turns."""
 
@@ -25,9 +38,7 @@ class DifferenceAccuracy:
     r2_cost: float  # NaN if the costs never differed
     usual: float  # share of the states whose rewards differ by a usual size
     cost_differs: float  # share of the states in which the costs differ
-    correct: float  # share of correct choices by the predictions
-    correct_random: float  # of random choices
-    loss_share: float  # average maximal loss of these choices, divided by that of random ones
+    choices: Choices
 
     def card_entry(self) -> dict[str, Any]:
         """Return the figures for a card."""
@@ -35,8 +46,7 @@ class DifferenceAccuracy:
             name: None if np.isnan(v) else round(v, 4)
             for name, v in (("reward", self.r2_reward), ("cost", self.r2_cost))
         }
-        choices = {"correct": self.correct, "correct_random": self.correct_random, "loss_share": self.loss_share}
-        return {"r2_difference": r2, "choices": {name: round(value, 4) for name, value in choices.items()}}
+        return {"r2_difference": r2, "choices": self.choices.card_entry()}
 
     def note(self) -> str:
         """Return a note about what the figures exclude."""
@@ -77,16 +87,22 @@ def difference_accuracy(context: ContextNetwork, data: ContextDataset) -> Differ
     apart, apart_predicted = (values - values.mean(axis=1, keepdims=True) for values in (known, predicted))
     size = np.abs(apart[..., 0])
     usual = (size <= USUAL * np.median(size[size > 0] if (size > 0).any() else size)).all(axis=1)
-    truth, psi = known * (1.0, -1.0), predicted * (1.0, -1.0)
-    arm = pareto.maximal_loss(psi).argmin(axis=1)
-    scores = score(truth, arm)
-    others = [score(truth, np.full(len(arm), k)) for k in arms]
-    loss = float(np.mean([s.loss.mean() for s in others]))
     return DifferenceAccuracy(
         r2_reward=_r2(apart[usual, :, 0].ravel(), apart_predicted[usual, :, 0].ravel()),
         r2_cost=_r2(apart[..., 1].ravel(), apart_predicted[..., 1].ravel()),
         usual=float(usual.mean()),
         cost_differs=float((np.abs(apart[..., 1]) > 0).any(axis=1).mean()),
+        choices=judge_choices(predicted, known),
+    )
+
+
+def judge_choices(predicted: FloatArray, known: FloatArray) -> Choices:
+    """Measure the choices by predicted rewards and costs, (rows, arms, 2), against the known ones."""
+    truth = known * (1.0, -1.0)
+    scores = score(truth, pareto.maximal_loss(predicted * (1.0, -1.0)).argmin(axis=1))
+    others = [score(truth, np.full(len(truth), arm)) for arm in range(truth.shape[1])]
+    loss = float(np.mean([s.loss.mean() for s in others]))
+    return Choices(
         correct=float(scores.correct.mean()),
         correct_random=float(np.mean([s.correct.mean() for s in others])),
         loss_share=float(scores.loss.mean() / max(loss, 1e-300)),
