@@ -24,7 +24,7 @@ from blendctl.training.context_evaluation import (
     next_step_r_squared,
     predictions,
 )
-from blendctl.training.context_fit import ContextDataset, context_dataset, fit_next_step
+from blendctl.training.context_fit import context_dataset, fit_next_step
 from blendctl.training.context_limit import observation_limit
 from blendctl.training.context_longer import fit_longer
 from blendctl.training.encodings import WorldEncodings
@@ -190,25 +190,6 @@ def test_counterfactual_drives_hold_the_feedback_of_every_controller():
     loss = pareto.maximal_loss(drives.truth * (1.0, -1.0))
     assert (drives.driver[1:, :5] == loss[:-1, :5].argmin(axis=2)).all()
     assert not (drives.driver[1:, 5:] == loss[:-1, 5:].argmin(axis=2)).all()
-
-
-def test_in_later_rounds_the_networks_choose_in_most_of_the_worlds():
-    drivers = [driver("left", -0.5), driver("right", 0.5)]
-    config = replace(SMALL, horizons=(1,))
-    data = context_dataset(
-        collect(Line(), drivers, steps=300, seed=0, longest=3, counterfactual=True),
-        encodings=encodings(),
-        config=config,
-    )
-    network = fit_next_step(data, encodings=encodings(), config=config)
-    drives = collect(Line(), drivers, steps=40, seed=1, longest=3, counterfactual=True, network=network)
-    rows = context_dataset(drives, encodings=encodings(), config=config)
-    predicted = np.stack([predictions(network, rows, arm) for arm in (0, 1)], axis=1) * (1.0, -1.0)
-    best = pareto.maximal_loss(predicted).argmin(axis=1).reshape(drives.driver.shape)
-    assert (drives.driver[:, :12] == best[:, :12]).mean() > 0.99  # but for the last digits
-    assert not (drives.driver[:, 12:] == best[:, 12:]).all()
-    joined = ContextDataset.join([data, rows])
-    assert len(joined.encoded) == len(joined.event) == len(data.event) + len(rows.event)
 
 
 @pytest.mark.parametrize(("world", "least"), [("PointGoal1", 0.97), ("PointPush1", 0.6)])

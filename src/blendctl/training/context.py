@@ -18,18 +18,16 @@ from blendctl.switches.base import open_worlds
 from blendctl.training.context_config import ContextConfig
 from blendctl.training.context_data import Drives, collect
 from blendctl.training.context_evaluation import difference_accuracy, longer_r_squared, next_step_r_squared
-from blendctl.training.context_fit import ContextDataset, context_dataset, fit_next_step
+from blendctl.training.context_fit import context_dataset, fit_next_step
 from blendctl.training.context_limit import observation_limit
 from blendctl.training.context_longer import fit_longer
 from blendctl.training.encodings import world_encodings
 
-COMMAND_OPTIONS = ("horizons", "discount", "steps", "rounds", "worlds", "passes", "seed")  # of blendctl train-context
+COMMAND_OPTIONS = ("horizons", "discount", "steps", "worlds", "passes", "seed")  # of blendctl train-context
 LONG_TURN = 50  # steps: the shortest of the long turns
-ROUND_SEEDS = 100_000  # layouts between the first ones of two rounds
 NOTE = (
     "R² over episodes that no network was trained on. Blending: the controllers of this world take turns of random "
-    "length, and after more than one round the networks choose in most of the worlds; alone: this controller drives. "
-    "Longer horizons count windows that this controller drove."
+    "length; alone: this controller drives. Longer horizons count windows that this controller drove."
 )
 
 
@@ -45,9 +43,6 @@ def train_contexts(
     The network of the next step is the same for all controllers: the worlds evaluate the actions of all of them from
     the same states, and it learns levels and differences. For controllers that were trained in different sets, only the
     levels are known. With `horizons=(1,)` the controllers keep their networks of longer horizons.
-
-    A blend drives into states where its networks err: a cost that they miss is not avoided. So after the first round
-    the networks choose in most of the worlds, and are trained again on the steps of all rounds.
     """
     torch.set_num_threads(config.threads)
     encodings = world_encodings(world)
@@ -58,14 +53,7 @@ def train_contexts(
                 f"{encodings.context.observation_size}; all controllers must belong to the same world"
             )
 
-    def drive(
-        stage: str,
-        drivers: Sequence[NetworkController],
-        *,
-        steps: int,
-        seed: int,
-        network: ContextNetwork | None = None,
-    ) -> Drives:
+    def drive(stage: str, drivers: Sequence[NetworkController], *, steps: int, seed: int) -> Drives:
         """Collect about `steps` transitions in new worlds."""
         each = -(-steps // config.worlds)
 
@@ -76,30 +64,14 @@ def train_contexts(
         with closing(open_worlds(world, config.worlds, threads=config.threads)) as worlds:
             longest, first = max(config.horizons[-1], LONG_TURN), config.seed + seed
             return collect(
-                worlds,
-                drivers,
-                steps=each,
-                seed=first,
-                longest=longest,
-                counterfactual=True,
-                network=network,
-                on_step=on_step,
+                worlds, drivers, steps=each, seed=first, longest=longest, counterfactual=True, on_step=on_step
             )
 
     dataset = functools.partial(context_dataset, encodings=encodings, config=config)
-    rounds = config.rounds if len(controllers) > 1 else 1
-    parts: list[ContextDataset] = []
-    shared: ContextNetwork | None = None
-    for index in range(rounds):
-        label = f" (round {index + 1} of {rounds})" if rounds > 1 else ""
-        seed = ROUND_SEEDS * index
-        parts.append(dataset(drive(f"driving{label}", controllers, steps=config.steps, seed=seed, network=shared)))
-        learned = ContextDataset.join(parts)
-        on_share = functools.partial(on_progress, f"learning the next step{label}")
-        shared = fit_next_step(learned, encodings=encodings, config=config, on_progress=on_share)
-    assert shared is not None
-    driving = shared if rounds > 1 else None
-    held_out = drive("held out", controllers, steps=config.steps // 5, seed=10_000_000, network=driving)
+    learned = dataset(drive("driving in turns", controllers, steps=config.steps, seed=0))
+    on_share = functools.partial(on_progress, "learning the next step")
+    shared = fit_next_step(learned, encodings=encodings, config=config, on_progress=on_share)
+    held_out = drive("held out: in turns", controllers, steps=config.steps // 5, seed=10_000_000)
     blending = dataset(held_out)
     entry = {"discount": config.discount, "steps": config.steps, "command": _command(controllers, config)}
     note = NOTE

@@ -14,8 +14,7 @@ class ContextConfig:
 
     horizons: tuple[int, ...] = option((1, 10, 50), "prediction horizons in steps; the first is 1, the paper's")
     discount: float = option(0.99, "discount within a horizon", least=0)
-    steps: int = option(500_000, "transitions of each round to learn from; a fifth more is held out", least=1)
-    rounds: int = option(2, "rounds of training; the choices of the networks drive in all but the first", least=1)
+    steps: int = option(500_000, "transitions to learn from; a fifth more is held out", least=1)
     worlds: int = option(50, "worlds that run in lock-step", least=1)
     hidden: tuple[int, ...] = option((224, 192, 128), "sizes of the hidden layers")
     passes: int = option(20, "passes over the transitions", least=1)

@@ -11,13 +11,12 @@ from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 from blendctl import pareto
-from blendctl.controllers import ContextNetwork, NetworkController
+from blendctl.controllers import NetworkController
 from blendctl.errors import InputError
 from blendctl.rollout import StepBatch, StepInput, Switch, rollout
 
 SHORT = 10  # steps: the longest of the short turns
-BEST_SHARE = 1 / 3  # of the worlds are driven by the best choice of one step, if it is known
-OWN_SHARE = 3 / 4  # of the worlds are driven by the choices of the networks so far, if there are any
+GREEDY_SHARE = 3  # one world in this many is driven by the best choice of one step, if it is known
 
 
 @dataclass(frozen=True)
@@ -37,36 +36,23 @@ class Drives:
 class MixedTurns(Switch):
     """Let controllers take turns: half of them short (1 to 10 steps), the others `longest` to twice as long.
 
-    In the first `greedy` worlds, the arm with the smallest maximal loss drives, by the predictions of `network`, or
-    without it by what happened in the previous step: a blend visits such states.
+    In the first `greedy` worlds, the arm with the smallest maximal loss in the previous step drives: a blend with good
+    predictions visits such states.
     """
 
-    def __init__(
-        self,
-        arms: int,
-        worlds: int,
-        *,
-        longest: int,
-        rng: np.random.Generator,
-        greedy: int = 0,
-        network: ContextNetwork | None = None,
-    ) -> None:
-        self.arms, self.longest, self.rng, self.greedy, self.network = arms, longest, rng, greedy, network
+    def __init__(self, arms: int, worlds: int, *, longest: int, rng: np.random.Generator, greedy: int = 0) -> None:
+        self.arms, self.longest, self.rng, self.greedy = arms, longest, rng, greedy
         self.arm = rng.integers(arms, size=worlds)
         self.left = np.zeros(worlds, np.int64)  # steps of the present turn
         self._draw()
 
     def choose(self, frame: StepInput) -> NDArray[np.intp]:
-        if self.network is not None:
-            observations, proposals = frame.observations[: self.greedy], frame.proposals[:, : self.greedy]
-            predicted = np.stack([self.network(observations, actions)[:, :2] for actions in proposals], axis=1)
-            self.arm[: self.greedy] = pareto.maximal_loss(predicted * (1.0, -1.0)).argmin(axis=1)
         return self.arm
 
     def learn(self, batch: StepBatch) -> None:
         # The next turn is drawn here, before the controllers draw their noise from the same generator.
         self._draw()
-        if self.greedy and self.network is None and batch.counterfactual is not None:
+        if self.greedy and batch.counterfactual is not None:
             self.arm[: self.greedy] = pareto.maximal_loss(_objectives(batch)[: self.greedy]).argmin(axis=1)
 
     def _draw(self) -> None:
@@ -86,15 +72,14 @@ def collect(
     seed: int,
     longest: int,
     counterfactual: bool = False,
-    network: ContextNetwork | None = None,
     on_step: Callable[[int], None] = lambda done: None,
 ) -> Drives:
     """Let the controllers take turns of random length for `steps` steps in every world.
 
     Short turns occur when a blend switches often. Long turns leave windows of `longest` steps under one driver, also
     from states that another one reached. A single controller drives alone. With `counterfactual`, the worlds also
-    evaluate the controllers that do not drive, and a third of them follow the best choice of one step, or most of them
-    the choices of `network`. `on_step` is called with the steps done.
+    evaluate the controllers that do not drive, and a third of them follow the best choice of one step. `on_step` is
+    called with the steps done.
     """
     if not controllers:
         raise InputError("no controllers to collect data from; pass at least one")
@@ -110,9 +95,8 @@ def collect(
         proposals=np.empty((*shape, known, controllers[0].action_size), np.float32),
         truth=np.empty((*shape, known, 2), np.float32),
     )
-    share = 0.0 if known == 1 else BEST_SHARE if network is None else OWN_SHARE
-    greedy = int(share * worlds.num_envs)
-    turns = MixedTurns(len(controllers), worlds.num_envs, longest=longest, rng=rng, greedy=greedy, network=network)
+    greedy = worlds.num_envs // GREEDY_SHARE if known > 1 else 0
+    turns = MixedTurns(len(controllers), worlds.num_envs, longest=longest, rng=rng, greedy=greedy)
     for t, batch in enumerate(
         rollout(
             worlds,

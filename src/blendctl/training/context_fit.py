@@ -10,8 +10,8 @@ count, and predictions are clipped to them: two actions whose cost is certain th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -29,7 +29,7 @@ from blendctl.training.encodings import WorldEncodings
 EVENT_SHARE = 0.4  # share of each minibatch drawn from the rows of rare events
 BLIND_SHARE = 0.5  # share of the hidden units that do not see the action
 DIFFERENCE_UNIT = 0.5  # in medians of the absolute differences; small, so that nearly all errors count linearly
-CERTAIN = 0.2  # a predicted cost closer than this share of the largest to a limit counts as the limit
+CERTAIN = 0.05  # a predicted cost closer than this share of the largest to a limit counts as the limit
 COST_DIFFERENCE_WEIGHT = 0.5  # of squared errors of a difference of costs, relative to those of the costs
 
 
@@ -44,16 +44,6 @@ class ContextDataset:
     counts: Tensor  # (rows, 2 * (horizons - 1)) 1 where the sum is defined
     driver: Tensor  # (rows,) controller that drove
     event: NDArray[np.bool_]  # (rows,) rare: the cost changes or differs between controllers, or a goal is met
-
-    @classmethod
-    def join(cls, parts: Sequence[ContextDataset]) -> ContextDataset:
-        """Return the rows of all parts."""
-        tensors = {
-            field.name: torch.cat([getattr(part, field.name) for part in parts])
-            for field in fields(cls)
-            if field.name != "event"
-        }
-        return cls(**tensors, event=np.concatenate([part.event for part in parts]))
 
 
 def context_dataset(drives: Drives, *, encodings: WorldEncodings, config: ContextConfig) -> ContextDataset:
