@@ -33,9 +33,13 @@ COMPARED = {  # methods of `compare` in the first table, if their results are pu
     "ceiling": "look-ahead oracle",
 }
 WITH_BUDGET = {"lookahead-budget": "look-ahead, cost budget 25"}  # the same where a pair has a budget
-WITH_THREE = {  # the same with all controllers of PointPush1
+WITH_THREE = {  # the same with all trained controllers of PointPush1
     "lookahead": "look-ahead with three controllers, three training seeds",
-    "lookahead-budget": "**look-ahead with three controllers, cost budget 25, three training seeds**",
+    "lookahead-budget": "look-ahead with three controllers, cost budget 25, three training seeds",
+}
+WITH_PUSH = {  # the same with these and `push`
+    "lookahead": "look-ahead with these three and `push`",
+    "lookahead-budget": "**look-ahead with these three and `push`, cost budget 25**",
 }
 TRAINED_AGAIN = {  # the same with all trained controllers of PointGoal1 and several trainings of the networks
     "lookahead": "look-ahead with five controllers, three training seeds",
@@ -58,6 +62,7 @@ PUBLISHED = {  # by directory
     "compare-{}-ceiling": {"ceiling": COMPARED["ceiling"]},
     "compare-PointPush1": WITH_BUDGET,
     "compare-{}-three": WITH_THREE,
+    "compare-{}-push": WITH_PUSH,
     "compare-{}-seeds": TRAINED_AGAIN,
     "compare-{}-four-seeds": WITH_CLASSICAL,
     "compare-{}-vfh": WITH_HISTOGRAM,
@@ -79,6 +84,7 @@ SCATTERED = {  # the same for the scatter of a world: short names, of which the 
     },
     "compare-{}-0.1": {"paper": "paper, release 0.1"},
     "compare-{}-three": {m: f"{m}, 3 controllers" for m in WITH_THREE},
+    "compare-{}-push": {m: f"{m}, 4 controllers" for m in WITH_PUSH},
     "compare-{}-seeds": {m: f"{m}, 5 controllers" for m in TRAINED_AGAIN},
     "compare-{}-four": {m: f"{m}, 4 controllers" for m in WITH_CLASSICAL},
     "compare-{}-vfh": {m: f"{m}, 6 controllers" for m in WITH_HISTOGRAM},

@@ -93,7 +93,8 @@ def test_classical_controllers_and_encodings_follow_the_declaration(world):
         total += reward
     assert total.mean() > 0.5  # it finds its way to the goal
     worlds.close()
-    assert all(classical(name, world).act(observations).shape == (4, 2) for name in CLASSICAL)
+    boxless = set(CLASSICAL) - {"push"}
+    assert all(classical(name, world).act(observations).shape == (4, 2) for name in boxless)
 
 
 def test_the_command_line_drives_it(world, capsys):

@@ -37,7 +37,7 @@ LOOKAHEAD_SETS = {
         "vfh",
         "PointGoal1/ppo-lagrangian",
     ),
-    "PointPush1": ("PointPush1/trpo", "PointPush1/ppo-lagrangian", "PointPush1/cpo"),
+    "PointPush1": ("PointPush1/trpo", "PointPush1/ppo-lagrangian", "push", "PointPush1/cpo"),
     "CarButton1": ("CarButton1/trpo", "potential-field", "stop", "CarButton1/trpo-lagrangian"),
 }
 

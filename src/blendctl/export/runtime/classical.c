@@ -248,7 +248,7 @@ static real push_angle(
     return chosen;
 }
 
-/* Push the box to the target: drive around it to the place behind it, then push it along a free way. */
+/* Push the box to the target: drive around it to the place behind it, then push it along an open way. */
 static void push_box(
     const struct encoding *goal, const struct encoding *box, const struct steering *s, const double *observation,
     double turn, double clearance, double pushing, double approach, const int *around, int avoided, const int *solid,
