@@ -1,5 +1,6 @@
 """Classical controllers reach the goal, avoid obstacles and stop."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from blendctl.controllers.classical import (
     CLASSICAL,
+    DynamicWindow,
     HeadingPID,
     ObservationLayout,
     PotentialField,
@@ -16,9 +18,11 @@ from blendctl.controllers.classical import (
     VectorFieldHistogram,
     classical,
 )
-from blendctl.controllers.free_direction import free_directions
+from blendctl.controllers.dynamic_window import SLIDING_PLAN, WHEELED_PLAN, window_commands
+from blendctl.controllers.free_direction import angle_between, free_directions
 from blendctl.controllers.push_direction import push_commands
 from blendctl.envs import NAMES, VectorWorld
+from blendctl.envs.robots import ROBOTS
 from blendctl.errors import InputError
 from blendctl.evaluation import evaluate
 
@@ -83,6 +87,85 @@ def test_the_histogram_leaves_an_obstacle_that_it_is_in_and_drives_to_a_target_b
     assert abs(direction - AHEAD) > np.pi / 2
     near = drive_direction("PointGoal1", {"goal": [(0.5, AHEAD)], "hazards": [(0.8, AHEAD)]})
     assert near[0] == pytest.approx(AHEAD, abs=0.05)
+
+
+@pytest.mark.parametrize(("world", "least"), [("PointGoal1", 20.0), ("CarGoal1", 16.0), ("PointButton1", 15.0)])
+def test_the_dynamic_window_is_faster_than_the_histogram_and_safer(world, least):
+    quick, planned = episodes(VectorFieldHistogram(world), world), episodes(DynamicWindow(world), world)
+    assert planned["return_mean"] > least
+    assert planned["return_mean"] > quick["return_mean"] - 1.0
+    assert planned["cost_mean"] < 10.0
+    assert planned["cost_mean"] <= quick["cost_mean"]
+
+
+def window_command(world, shown, velocity=(0.0, 0.0, 0.0), **settings):
+    """Return the command of the dynamic window: direction and speed, or right and left wheel."""
+    controller = DynamicWindow(world, **settings)
+    layout = controller.layout
+    row = lidar_row(layout, shown)[None]
+    starts, radii, own, reach = controller.plan
+    moving = tuple(np.array([speed]) for speed in velocity)
+    wheels = layout.robot.steering.wheels
+    commands = window_commands(
+        row, starts, radii, own, layout.turn, layout.bearing(row, "goal"), moving, reach, wheels,
+        controller.motion, controller.gains, controller.price, controller.margin,
+    )  # fmt: skip
+    return commands[0]
+
+
+def test_the_dynamic_window_passes_what_costs_and_crosses_what_does_not():
+    on_the_way = {"goal": [(2.0, AHEAD)], "hazards": [(0.6, AHEAD)]}
+    direction, speed = window_command("PointGoal1", on_the_way)
+    assert 0.2 < angle_between(direction, AHEAD) < 1.3  # past it
+    assert speed == 2.0
+    assert window_command("PointGoal1", on_the_way, avoid=[])[0] == pytest.approx(AHEAD, abs=0.05)
+    behind = {"goal": [(2.0, AHEAD)], "hazards": [(0.5, AHEAD + np.pi)]}
+    assert window_command("PointGoal1", behind)[0] == pytest.approx(AHEAD, abs=0.05)
+    vase = {"goal": [(2.0, AHEAD)], "vases": [(0.6, AHEAD)]}  # which cost nothing in this world
+    assert window_command("PointGoal1", vase)[0] == pytest.approx(AHEAD, abs=0.05)
+
+
+def test_the_dynamic_window_brakes_before_an_obstacle_that_it_cannot_pass():
+    shown = {"goal": [(2.0, AHEAD)], "hazards": [(0.45, AHEAD)]}
+    direction, _ = window_command("PointGoal1", shown, velocity=(1.4 * np.cos(AHEAD), 1.4 * np.sin(AHEAD), 0.0))
+    assert angle_between(direction, AHEAD) > np.pi / 4
+
+
+def test_wheels_drive_to_the_goal_turn_to_it_and_do_not_take_its_button_for_another():
+    assert window_command("CarGoal1", {"goal": [(1.5, AHEAD)]}).tolist() == [1.0, 0.5]  # right and left
+    assert window_command("CarGoal1", {"goal": [(1.5, -AHEAD)]}).tolist() == [0.5, 1.0]
+    right, left = window_command("CarGoal1", {"goal": [(1.5, AHEAD + np.pi / 2)]})
+    assert right > max(left, 0.0)
+    button = {"goal": [(0.8, AHEAD)], "buttons": [(0.8, AHEAD)]}
+    assert window_command("CarButton1", button).tolist() == window_command("CarButton1", button, avoid=[]).tolist()
+    wrong = {"goal": [(1.5, AHEAD)], "buttons": [(0.6, AHEAD)]}
+    assert window_command("CarButton1", wrong).tolist() != window_command("CarButton1", wrong, avoid=[]).tolist()
+
+
+@pytest.mark.parametrize(
+    ("world", "plan", "tolerance"), [("PointGoal0", SLIDING_PLAN, 0.1), ("CarGoal0", WHEELED_PLAN, 0.2)]
+)
+def test_the_declared_motion_of_a_robot_predicts_how_far_it_drives(world, plan, tolerance):
+    layout = ObservationLayout.of(world)
+    motion = layout.robot.motion
+    seconds = plan[0] * plan[2]
+    worlds = VectorWorld(world, 4, threads=1)
+    observations, _ = worlds.reset(seed=3)
+    way = np.zeros(4)
+    step = 10 * layout.robot.timestep
+    for _ in range(round(seconds / step)):
+        thrust = np.ones((4, 2)) if layout.robot.steering.wheels else np.array([[1.0, 0.0]] * 4)
+        observations = worlds.step(thrust)[0]
+        way += layout.speed(observations) * step
+    worlds.close()
+    predicted = motion.top_speed * (seconds - motion.lag * (1.0 - np.exp(-seconds / motion.lag)))
+    assert way == pytest.approx(predicted, abs=tolerance)
+
+
+def test_the_dynamic_window_needs_a_robot_that_declares_its_motion(monkeypatch):
+    monkeypatch.setitem(ROBOTS, "Point", dataclasses.replace(ROBOTS["Point"], motion=None))
+    with pytest.raises(InputError, match=r"Point declares none; pass motion=Motion\(\.\.\.\) to Robot, or use vfh"):
+        DynamicWindow("PointGoal1")
 
 
 def test_push_brings_the_box_to_goals_and_avoids_hazards():

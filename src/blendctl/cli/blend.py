@@ -36,8 +36,9 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html", "c
 )
 @partial(environment_argument, flags=EITHER)
 @shared.controllers_option(
-    "Controllers, ordered from performant to safe: zoo names, files (.safetensors, .onnx, .pt, .zip), addresses "
-    "(tcp://, unix:), classical ones (pure-pursuit, potential-field, vfh, push, heading-pid, stop), module:object.  "
+    "Controllers, ordered from performant to safe: zoo names, files (.safetensors, .onnx, .pt, .zip), "
+    "addresses (tcp://, unix:), classical ones (pure-pursuit, potential-field, vfh, dwa, push, heading-pid, stop), "
+    "module:object.  "
     "[the world's pair in the zoo; with --cost-budget, --prefer or plain --lookahead all that have networks together]",
     metavar="NAME|FILE|ADDRESS...",
 )

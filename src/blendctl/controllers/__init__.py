@@ -18,7 +18,15 @@ from blendctl.controllers.server import ControllerServer
 from blendctl.controllers.zoo import find_lookahead, load, zoo_names
 
 if TYPE_CHECKING:
-    from blendctl.controllers.classical import HeadingPID, PotentialField, PurePursuit, Push, Stop, VectorFieldHistogram
+    from blendctl.controllers.classical import (
+        DynamicWindow,
+        HeadingPID,
+        PotentialField,
+        PurePursuit,
+        Push,
+        Stop,
+        VectorFieldHistogram,
+    )
     from blendctl.controllers.resolve import open_controller
 
 __all__ = [
@@ -39,6 +47,7 @@ __all__ = [
     "PurePursuit",
     "PotentialField",
     "VectorFieldHistogram",
+    "DynamicWindow",
     "Push",
     "HeadingPID",
     "Stop",
@@ -58,7 +67,8 @@ __all__ = [
 
 # Loaded on first use: they import the worlds and MuJoCo.
 _LAZY = {"open_controller": "resolve"} | dict.fromkeys(
-    ("PurePursuit", "PotentialField", "VectorFieldHistogram", "Push", "HeadingPID", "Stop"), "classical"
+    ("PurePursuit", "PotentialField", "VectorFieldHistogram", "DynamicWindow", "Push", "HeadingPID", "Stop"),
+    "classical",
 )
 
 

@@ -19,16 +19,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from blendctl.arrays import FloatArray
 from blendctl.controllers.base import Controller
+from blendctl.controllers.dynamic_window import SAME_PLACE, window_commands
 from blendctl.controllers.encoding import OBJECT_FEATURES, Encoding, Lidar
 from blendctl.controllers.free_direction import free_directions
 from blendctl.controllers.push_direction import push_commands
 from blendctl.envs.catalog import as_task
+from blendctl.envs.objects import Buttons
 from blendctl.envs.robots import Robot
 from blendctl.envs.tasks import Task
 from blendctl.errors import InputError, did_you_mean
 from blendctl.lidar_ring import LIDAR_BINS, LIDAR_RANGE
 
 SPEED = 0.8  # m/s, cruising
+CIRCLING_MARGIN = 0.1  # m: where objects that circle may be soon
 SLIDING_SPEED = 2.0  # m/s, of a robot without wheels whose velocity is steered
 FORWARD, SIDE, YAW = 3, 4, 8  # velocimeter x and y, gyro z in the observation
 
@@ -297,6 +300,88 @@ class VectorFieldHistogram(_Classical):
         return self._move(rows, direction, self.speed * np.clip(0.3 + free, 0.3, 1.0))
 
 
+class DynamicWindow(_Classical):
+    """Take the motion of the next second that is worth most, by a model of the robot (the dynamic window approach).
+
+    avoid: kinds of objects to avoid; None: those that cost. Solid ones are avoided with the robot's size, and ones that
+    circle with 0.1 m more, because one observation does not show where they move.
+    price: metres of progress that a second inside an obstacle costs; margin: metres beside one that cost less and less.
+    """
+
+    name = "dwa"
+
+    def __init__(
+        self,
+        world: str | Task,
+        *,
+        target: str = "goal",
+        avoid: Sequence[str] | None = None,
+        price: float = 4.0,
+        margin: float = 0.12,
+    ) -> None:
+        super().__init__(world, target=target)
+        robot = self.layout.robot
+        if robot.motion is None:
+            raise InputError(
+                f"{self.layout.world}: dwa plans by the motion of the robot, and {robot.name} declares none; pass "
+                "motion=Motion(...) to Robot, or use vfh"
+            )
+        kinds = {kind.name: kind for kind in as_task(world).objects}
+        costly = [ring for ring in self.layout.rings if kinds[ring].constrained and ring != target]
+        self.obstacles = costly if avoid is None else self._obstacles(avoid)
+        self.price, self.margin = price, margin
+        avoided = [kinds[ring] for ring in self.obstacles]
+        self._reach = kinds[target].reach
+        self._blocking = self._starts(self.obstacles)
+        self._radii = np.array(
+            [
+                kind.reach + kind.solid * robot.reach + (CIRCLING_MARGIN if kind.motion == "circling" else 0.0)
+                for kind in avoided
+            ]
+        )
+        self._own = np.array([SAME_PLACE if isinstance(kind, Buttons) else 0.0 for kind in avoided])
+
+    @property
+    def plan(self) -> tuple[NDArray[np.int64], FloatArray, FloatArray, float]:
+        """First bins of the obstacles' lidars, their radii, the target's own, and the distance of arrival."""
+        return self._blocking, self._radii, self._own, self._reach
+
+    def _drive(self, rows: FloatArray) -> FloatArray:
+        layout, robot = self.layout, self.layout.robot
+        starts, radii, own, reach = self.plan
+        commands = window_commands(
+            rows,
+            starts,
+            radii,
+            own,
+            layout.turn,
+            layout.bearing(rows, self.target),
+            (layout.speed(rows), layout.side_speed(rows), rows[:, YAW].copy()),
+            reach,
+            robot.steering.wheels,
+            self.motion,
+            self.gains,
+            self.price,
+            self.margin,
+        )
+        if robot.steering.wheels:
+            return robot.saturation * commands
+        return self._move(rows, commands[:, 0], commands[:, 1])
+
+    @property
+    def motion(self) -> tuple[float, float, float]:
+        """Top speed (m/s), time constant of the speed (s) and top yaw rate (rad/s)."""
+        motion = self.layout.robot.motion
+        assert motion is not None
+        return motion.top_speed, motion.lag, motion.top_yaw_rate
+
+    @property
+    def gains(self) -> tuple[float, float]:
+        """Share of full thrust per m/s, and of full turn per rad/s, as the robot is steered."""
+        speed_gain, turn_gain = self.layout.robot.steering.gains(gentle=False)
+        return speed_gain / self.layout.robot.saturation, turn_gain
+
+
 class Push(_Classical):
     """Push the box to the target: drive around it to the place behind it, then push it along a free way.
 
@@ -348,7 +433,8 @@ class Push(_Classical):
 
 
 CLASSICAL: dict[str, type[Any]] = {
-    kind.name: kind for kind in (PurePursuit, PotentialField, VectorFieldHistogram, Push, HeadingPID, Stop)
+    kind.name: kind
+    for kind in (PurePursuit, PotentialField, VectorFieldHistogram, DynamicWindow, Push, HeadingPID, Stop)
 }
 
 

@@ -12,7 +12,7 @@ from blendctl.envs.catalog import NAMES, find_task, open_task, task_names
 from blendctl.envs.glyphs import Shape
 from blendctl.envs.objects import Buttons, Goal, Gremlins, Hazards, Objects, Pillars, PushBox, Vases
 from blendctl.envs.registration import register_task, register_worlds, world_id
-from blendctl.envs.robots import Robot, Steering, add_robot
+from blendctl.envs.robots import Motion, Robot, Steering, add_robot
 from blendctl.envs.tasks import Task
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "VectorWorld", "SingleWorld", "CostInStep", "View", "Scene", "Body",
     "Task", "Objects", "Goal", "Hazards", "Pillars", "Buttons", "Vases", "PushBox", "Gremlins",
-    "Robot", "Steering", "Shape", "add_robot",
+    "Robot", "Steering", "Motion", "Shape", "add_robot",
     "NAMES", "find_task", "open_task", "task_names", "register_task", "register_worlds", "world_id",
 ]  # fmt: skip
 

@@ -39,6 +39,15 @@ class Steering:
 
 
 @dataclass(frozen=True)
+class Motion:
+    """How a robot moves under full actions: a coarse model, for controllers that plan."""
+
+    top_speed: float  # m/s
+    lag: float  # s, time constant of the speed
+    top_yaw_rate: float  # rad/s
+
+
+@dataclass(frozen=True)
 class Robot:
     """Complete declaration of a robot. Its XML needs a site "agent"; actions are from -1 to 1."""
 
@@ -58,6 +67,7 @@ class Robot:
     ball: str | None = None  # name of a ball joint that is observed
     sensors: str = ""  # XML of more sensors, observed after the common twelve
     sensors_scale: tuple[float, ...] = ()  # a gain per number of `sensors`, that scales it to about 1
+    motion: Motion | None = None  # None: controllers that plan cannot drive it
     color: Color = BLUE
 
     def __post_init__(self) -> None:
@@ -98,6 +108,7 @@ POINT = Robot(
     saturation=0.05,
     forward=(1.0, 0.0),
     steering=Steering(wheels=False, speed_gain=0.2, turn_gain=0.3),
+    motion=Motion(top_speed=1.5, lag=0.52, top_yaw_rate=3.0),
     glyph=(
         shadow(0.12, alpha=0.35),
         disc(0.1, grow=0.02, paint="rim"),
@@ -155,6 +166,7 @@ CAR = Robot(
     saturation=0.02,
     forward=(0.0, -1.0),
     steering=Steering(wheels=True, speed_gain=0.2, turn_gain=0.1, gentle_speed_gain=0.03, gentle_turn_gain=0.005),
+    motion=Motion(top_speed=0.8, lag=0.1, top_yaw_rate=1.3),
     glyph=(
         box(0.17, 0.13, paint="shadow", shift=(0.02, -0.03), corner=0.05, alpha=0.35, soft=0.12),
         *(box(*half, at=at, grow=0.018, paint="rim", corner=0.01) for at, half in _CAR_BODY),

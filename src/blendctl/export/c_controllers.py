@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from blendctl.controllers import push_direction
+from blendctl.controllers import dynamic_window, push_direction
 from blendctl.controllers.adapters import FunctionController, OnnxController, PredictController, ScriptController
 from blendctl.controllers.base import Controller, Stateful
 from blendctl.controllers.classical import (
     SPEED,
     YAW,
+    DynamicWindow,
     HeadingPID,
     ObservationLayout,
     PotentialField,
@@ -27,10 +28,13 @@ from blendctl.export.c_text import array, comment, define, number
 from blendctl.export.exportable import c_source
 from blendctl.lidar_ring import LIDAR_BINS, LIDAR_RANGE
 
-CLASSICAL = (Stop, PurePursuit, HeadingPID, PotentialField, VectorFieldHistogram, Push)
+CLASSICAL = (Stop, PurePursuit, HeadingPID, PotentialField, VectorFieldHistogram, DynamicWindow, Push)
 PUSH_CONSTANTS = (
     "BEHIND", "AHEAD", "GOAL", "CONTACT", "EDGE", "ROBOT_CLEARANCE", "BOX_CLEARANCE", "LANE", "ON_LINE", "OFF_LINE",
     "SOON", "CENTRE", "RETREAT", "LOOK", "FAR",
+)  # fmt: skip
+WINDOW_CONSTANTS = (
+    "COURSES", "AIM", "WHEEL_LEVELS", "WAYS_ON", "SPREAD", "NEAR_PRICE", "TIME_WORTH", "NEARBY", "TURNING", "SEEKING",
 )  # fmt: skip
 WAY_OUT = (
     "keep the blend in Python on the robot's computer and let it ask this controller as a remote one (blendctl serve)"
@@ -54,6 +58,13 @@ def write_controllers(builder: CBuilder, names: Any, controllers: Any, *, stocha
             HISTOGRAM_DIRECTIONS=DIRECTIONS, HISTOGRAM_OBJECTS=objects,
             KEEP_WEIGHT=KEEP_WEIGHT, BLOCKED_WEIGHT=BLOCKED_WEIGHT,
         )  # fmt: skip
+    windows = [len(one.plan[0]) for one in controllers if isinstance(one, DynamicWindow)]
+    if windows:
+        objects = LIDAR_BINS * max(1, *windows)
+        builder.controller_bytes = max(builder.controller_bytes, (3 * objects + 2 * LIDAR_BINS) * 8)
+        constants += define(
+            WINDOW_OBJECTS=objects, **{f"WINDOW_{name}": getattr(dynamic_window, name) for name in WINDOW_CONSTANTS}
+        )
     if pushed:
         constants += define(**{f"PUSH_{name}": getattr(push_direction, name) for name in PUSH_CONSTANTS})
     builder.tables.insert(0, constants)
@@ -151,6 +162,10 @@ def _classical(builder: CBuilder, arm: int, controller: Any) -> str:
             f"        steer(&steering_{arm}, observation, R(0.5 * CRUISING_SPEED),\n"
             f"            R({p}) * angle + R({i}) * R(*sum) - R({d}) * R(observation[{YAW}]), action);\n"
         )
+    elif isinstance(controller, DynamicWindow):
+        builder.flag("HAS_WINDOW")
+        table += _window_table(arm, controller)
+        body = f"        dynamic_window(&decoder_{arm}, &steering_{arm}, &window_{arm}, observation, {turn}, action);\n"
     elif isinstance(controller, Push):
         builder.flag("HAS_PUSH")
         around, solid = controller.starts
@@ -179,3 +194,24 @@ def _classical(builder: CBuilder, arm: int, controller: Any) -> str:
         )
     builder.late_tables.append(table)
     return body
+
+
+def _window_table(arm: int, controller: DynamicWindow) -> str:
+    starts, radii, own, reach = controller.plan
+    robot = controller.layout.robot
+    wheels = robot.steering.wheels
+    step, early, steps = dynamic_window.WHEELED_PLAN if wheels else dynamic_window.SLIDING_PLAN
+    settings = (reach, controller.price, controller.margin, *controller.motion, *controller.gains, robot.saturation)
+    names = ("starts", "radii", "own")
+    if len(starts):
+        arrays = "".join(
+            array(f"window_{name}_{arm}", values, kind="int" if name == "starts" else "double")
+            for name, values in zip(names, (starts, radii, own), strict=True)
+        )
+        pointers = ", ".join(f"window_{name}_{arm}" for name in names)
+    else:
+        arrays, pointers = "", "0, 0, 0"
+    return (
+        f"{arrays}static const struct window window_{arm} = {{\n    {', '.join(map(number, settings))},\n"
+        f"    {number(step)}, {early}, {steps - early}, {pointers}, {len(starts)}}};\n"
+    )

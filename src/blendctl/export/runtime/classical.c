@@ -42,7 +42,7 @@ static void steer(const struct steering *s, const double *observation, real spee
     }
 }
 
-#if HAS_PURSUIT || HAS_FIELD || HAS_HISTOGRAM || HAS_PUSH
+#if HAS_PURSUIT || HAS_FIELD || HAS_HISTOGRAM || HAS_WINDOW || HAS_PUSH
 /* Turn towards an angle; the speed falls with the error of the heading. */
 static void drive_towards(const struct steering *s, const double *observation, real angle, real cruise, double *action)
 {
@@ -80,16 +80,17 @@ static void potential_field(
 }
 #endif
 
-#if HAS_HISTOGRAM || HAS_PUSH
+#if HAS_HISTOGRAM || HAS_WINDOW || HAS_PUSH
 static real side_speed(const struct steering *s, const double *observation)
 {
     return R(s->forward_x) * R(observation[4]) - R(s->forward_y) * R(observation[3]);
 }
 
-static real angle_between(real one, real other)
+/* The same angle between -PI and PI. */
+static real wrapped(real angle)
 {
-    const real angle = FMOD(one - other + R(PI), R(2) * R(PI));
-    return FABS((angle < R(0) ? angle + R(2) * R(PI) : angle) - R(PI));
+    angle = FMOD(angle + R(PI), R(2) * R(PI));
+    return (angle < R(0) ? angle + R(2) * R(PI) : angle) - R(PI);
 }
 
 /* Write the places of the obstacles, except at the target, and return their number. */
@@ -118,6 +119,14 @@ static int obstacles_of(
             }
         }
     return count;
+}
+
+#endif
+
+#if HAS_HISTOGRAM || HAS_PUSH
+static real angle_between(real one, real other)
+{
+    return FABS(wrapped(one - other));
 }
 
 /* How far the direction (x, y) is open, at most `most`. */
@@ -168,7 +177,9 @@ static void open_direction(
     if (angle_between(*direction, angle) < R(2) * R(PI) / R(HISTOGRAM_DIRECTIONS))
         *direction = angle;
 }
+#endif
 
+#if HAS_HISTOGRAM || HAS_WINDOW || HAS_PUSH
 /* Move in a direction; a robot without wheels slides, so its velocity is steered. */
 static void move(const struct steering *s, const double *observation, real direction, real speed, double *action)
 {
@@ -297,5 +308,171 @@ static void push_box(
         speed = slow < speed ? slow : speed;
     }
     move(s, observation, direction, speed, action);
+}
+#endif
+
+#if HAS_WINDOW
+struct window {
+    double reach, price, margin, top_speed, lag, top_yaw_rate, thrust_gain, turn_gain, saturation;
+    double step; /* s */
+    int early, rest; /* steps of the first command, and of the way on */
+    const int *starts;
+    const double *radii, *own;
+    int rings;
+};
+
+struct moving {
+    real x, y, cosine, sine, heading, forward, left, yaw_rate, harm, time_left;
+};
+
+struct obstacles {
+    real x[WINDOW_OBJECTS], y[WINDOW_OBJECTS], radius[WINDOW_OBJECTS];
+    int count;
+};
+
+/* Turn the heading by a small angle: its cosine and sine by their series. */
+static void turn_by(struct moving *m, real angle)
+{
+    const real cosine = R(1) - R(0.5) * angle * angle, sine = angle * (R(1) - angle * angle / R(6));
+    const real before = m->cosine;
+    m->cosine = before * cosine - m->sine * sine;
+    m->sine = m->sine * cosine + before * sine;
+    m->heading += angle;
+}
+
+/* Advance a state, until it arrives. a, b: the velocity to reach, the wheels' commands, or the heading to seek. */
+static void simulate(
+    struct moving *m, int steps, const struct window *w, int wheels, int seeking, real a, real b,
+    const struct obstacles *around, real target_x, real target_y)
+{
+    const real step = R(w->step), top_speed = R(w->top_speed), top_yaw = R(w->top_yaw_rate), margin = R(w->margin);
+    const real share = step / R(w->lag) < R(1) ? step / R(w->lag) : R(1);
+    int k, i;
+    if (m->time_left >= R(0)) {
+        m->time_left += R(steps) * step;
+        return;
+    }
+    for (k = 0; k < steps; k++) {
+        real x, y;
+        if (wheels) {
+            real right = a, left = b;
+            if (seeking) {
+                const real twist = clamp(R(WINDOW_SEEKING) * wrapped(a - m->heading), R(-1), R(1));
+                real both = R(2) * (R(1) - FABS(twist));
+                both = both < R(1) ? both : R(1);
+                right = clamp(both + twist, R(-1), R(1));
+                left = clamp(both - twist, R(-1), R(1));
+            }
+            m->forward += share * (R(0.5) * top_speed * (right + left) - m->forward);
+            m->yaw_rate += share * (R(0.5) * top_yaw * (right - left) - m->yaw_rate);
+            turn_by(m, step * m->yaw_rate);
+            m->x += step * m->forward * m->cosine;
+            m->y += step * m->forward * m->sine;
+        } else {
+            const real error_x = a - m->forward, error_y = b - m->left;
+            const real ahead = error_x * m->cosine + error_y * m->sine;
+            const real aside = error_y * m->cosine - error_x * m->sine;
+            const real thrust = top_speed * clamp(R(w->thrust_gain) * ahead, R(-1), R(1));
+            const real turning = R(WINDOW_TURNING) * R(w->turn_gain) * aside;
+            m->forward += share * (thrust * m->cosine - m->forward);
+            m->left += share * (thrust * m->sine - m->left);
+            m->x += step * m->forward;
+            m->y += step * m->left;
+            if (FABS(turning) >= FABS(ahead))
+                turn_by(m, step * ((turning > R(0)) == (ahead >= R(0)) ? top_yaw : -top_yaw));
+            else
+                turn_by(m, step * (top_yaw * turning / ahead));
+        }
+        for (i = 0; i < around->count; i++) {
+            const real dx = m->x - around->x[i], dy = m->y - around->y[i];
+            const real square = dx * dx + dy * dy, edge = around->radius[i] + margin;
+            if (square < edge * edge) {
+                const real away = SQRT(square);
+                m->harm += step * R(WINDOW_NEAR_PRICE) * (edge - away) / margin;
+                if (away < around->radius[i])
+                    m->harm += step * R(w->price);
+            }
+        }
+        x = m->x - target_x;
+        y = m->y - target_y;
+        if (x * x + y * y < R(w->reach) * R(w->reach)) {
+            m->time_left = R(steps - k - 1) * step;
+            return;
+        }
+    }
+}
+
+/* Take the motion that is worth most. */
+static void dynamic_window(
+    const struct encoding *decoder, const struct steering *s, const struct window *w, const double *observation,
+    double turn, double *action)
+{
+    const int candidates = s->wheels ? WINDOW_WHEEL_LEVELS * WINDOW_WHEEL_LEVELS : WINDOW_COURSES;
+    struct obstacles around;
+    struct moving start;
+    real seen_x[LIDAR_BINS], seen_y[LIDAR_BINS], distance, angle, x, y, best = -R(HUGE_VAL), chosen, other_chosen;
+    int ring, i, way;
+    bearing_of(decoder, observation, turn, &distance, &angle);
+    x = distance * COS(angle);
+    y = distance * SIN(angle);
+    around.count = 0;
+    for (ring = 0; ring < w->rings; ring++) {
+        const int seen = obstacles_of(observation, w->starts + ring, 1, turn, x, y, R(w->own[ring]), seen_x, seen_y);
+        for (i = 0; i < seen; i++)
+            if (seen_x[i] * seen_x[i] + seen_y[i] * seen_y[i] < R(WINDOW_NEARBY) * R(WINDOW_NEARBY)) {
+                around.x[around.count] = seen_x[i];
+                around.y[around.count] = seen_y[i];
+                around.radius[around.count++] = R(w->radii[ring]);
+            }
+    }
+    start.x = start.y = start.sine = start.heading = start.harm = R(0);
+    start.cosine = R(1);
+    start.time_left = R(-1);
+    start.forward = forward_speed(s, observation);
+    start.left = side_speed(s, observation);
+    start.yaw_rate = R(observation[8]);
+    chosen = s->wheels ? R(0) : angle;
+    other_chosen = s->wheels ? R(0) : R(WINDOW_AIM);
+    for (i = 0; i < candidates; i++) {
+        const int last = WINDOW_WHEEL_LEVELS - 1;
+        struct moving first = start;
+        real one, other, a, b;
+        if (s->wheels) {
+            a = one = R(1) - R(2) * R(i / WINDOW_WHEEL_LEVELS) / R(last);
+            b = other = R(1) - R(2) * R(i % WINDOW_WHEEL_LEVELS) / R(last);
+        } else {
+            one = angle + R(i) * R(2) * R(PI) / R(WINDOW_COURSES);
+            other = R(WINDOW_AIM);
+            a = R(WINDOW_AIM) * COS(one);
+            b = R(WINDOW_AIM) * SIN(one);
+        }
+        simulate(&first, w->early, w, s->wheels, 0, a, b, &around, x, y);
+        for (way = -WINDOW_WAYS_ON; way <= WINDOW_WAYS_ON; way++) {
+            const real course = angle + R(way) * R(WINDOW_SPREAD);
+            struct moving m = first;
+            real worth;
+            a = s->wheels ? course : R(WINDOW_AIM) * COS(course);
+            b = s->wheels ? R(0) : R(WINDOW_AIM) * SIN(course);
+            simulate(&m, w->rest, w, s->wheels, 1, a, b, &around, x, y);
+            if (m.time_left >= R(0)) {
+                worth = distance - R(w->reach) + R(WINDOW_TIME_WORTH) * m.time_left;
+            } else {
+                const real left_x = m.x - x, left_y = m.y - y;
+                worth = distance - SQRT(left_x * left_x + left_y * left_y);
+            }
+            worth -= m.harm;
+            if (worth > best) {
+                best = worth;
+                chosen = one;
+                other_chosen = other;
+            }
+        }
+    }
+    if (s->wheels) {
+        action[0] = R(w->saturation) * chosen;
+        action[1] = R(w->saturation) * other_chosen;
+    } else {
+        move(s, observation, chosen, other_chosen, action);
+    }
 }
 #endif
