@@ -33,26 +33,21 @@ COMPARED = {  # methods of `compare` in the first table, if their results are pu
     "ceiling": "look-ahead oracle",
 }
 WITH_BUDGET = {"lookahead-budget": "look-ahead, cost budget 25"}  # the same where a pair has a budget
-WITH_THREE = {  # the same with all trained controllers of PointPush1
-    "lookahead": "look-ahead with three controllers, three training seeds",
-    "lookahead-budget": "look-ahead with three controllers, cost budget 25, three training seeds",
-}
-WITH_PUSH = {  # the same with these and `push`
-    "lookahead": "look-ahead with these three and `push`",
-    "lookahead-budget": "**look-ahead with these three and `push`, cost budget 25**",
-}
-TRAINED_AGAIN = {  # the same with all trained controllers of PointGoal1 and several trainings of the networks
-    "lookahead": "look-ahead with five controllers, three training seeds",
-    "lookahead-budget": "look-ahead with five controllers, cost budget 25, three training seeds",
-}
-WITH_CLASSICAL = {  # the same with `potential-field` and `stop`
-    "lookahead": "look-ahead with `potential-field` and `stop`, three training seeds",
-    "lookahead-budget": "**look-ahead with `potential-field` and `stop`, cost budget 25, three training seeds**",
-}
-WITH_HISTOGRAM = {  # the same with all trained controllers and `vfh`
-    "lookahead": "look-ahead with these five and `vfh`, three training seeds",
-    "lookahead-budget": "**look-ahead with these five and `vfh`, cost budget 25, three training seeds**",
-}
+
+
+def _with(others: str, *, default: bool = False) -> dict[str, str]:
+    """Return labels of look-ahead with more controllers; `default`: with those that the commands use."""
+    label = f"look-ahead with {others}, three training seeds"
+    budget = f"look-ahead with {others}, cost budget 25, three training seeds"
+    return {"lookahead": label, "lookahead-budget": f"**{budget}**" if default else budget}
+
+
+WITH_WINDOW = {"controller-3": "classical alone: `dwa`", **_with("trpo and `dwa` besides", default=True)}
+WITH_PUSH = {"controller-3": "classical alone: `push`", **_with("ppo-lagrangian and `push` besides", default=True)}
+WITH_CLASSICAL = _with("`potential-field` and `stop` besides", default=True)
+WITH_THREE = _with("ppo-lagrangian besides")
+WITH_FIVE = _with("all five trained controllers")
+WITH_HISTOGRAM = _with("all five and `vfh`")
 SIMULATED = {  # the same for comparisons on fewer episodes
     "simulated": "look-ahead by simulation of the true world",
     "twin": "look-ahead by simulation of a world rebuilt from the observation",
@@ -60,16 +55,17 @@ SIMULATED = {  # the same for comparisons on fewer episodes
 PUBLISHED = {  # by directory
     "compare-{}": COMPARED,
     "compare-{}-ceiling": {"ceiling": COMPARED["ceiling"]},
-    "compare-PointPush1": WITH_BUDGET,
-    "compare-{}-three": WITH_THREE,
+    "compare-{}-dwa": WITH_WINDOW,
     "compare-{}-push": WITH_PUSH,
-    "compare-{}-seeds": TRAINED_AGAIN,
     "compare-{}-four-seeds": WITH_CLASSICAL,
-    "compare-{}-vfh": WITH_HISTOGRAM,
     "simulated-{}": SIMULATED,
 }
 MEASURED = {  # the same for docs/lookahead.md: variants instead of simulation
     **{directory: labels for directory, labels in PUBLISHED.items() if labels is not SIMULATED},
+    "compare-PointPush1": WITH_BUDGET,
+    "compare-{}-three": WITH_THREE,
+    "compare-{}-seeds": WITH_FIVE,
+    "compare-{}-vfh": WITH_HISTOGRAM,
     "compare-{}-plain": {"lookahead": "look-ahead, networks without paths"},
     "compare-{}-stop": {
         "lookahead": "look-ahead with `stop`",
@@ -83,11 +79,10 @@ SCATTERED = {  # the same for the scatter of a world: short names, of which the 
         "lookahead-budget": "lookahead-budget, pair",
     },
     "compare-{}-0.1": {"paper": "paper, release 0.1"},
-    "compare-{}-three": {m: f"{m}, 3 controllers" for m in WITH_THREE},
-    "compare-{}-push": {m: f"{m}, 4 controllers" for m in WITH_PUSH},
-    "compare-{}-seeds": {m: f"{m}, 5 controllers" for m in TRAINED_AGAIN},
+    "compare-{}-dwa": {"controller-3": "dwa", **{m: f"{m}, with dwa" for m in _with("")}},
+    "compare-{}-push": {"controller-3": "push", **{m: f"{m}, with push" for m in _with("")}},
+    "compare-{}-seeds": {m: f"{m}, 5 controllers" for m in WITH_FIVE},
     "compare-{}-four": {m: f"{m}, 4 controllers" for m in WITH_CLASSICAL},
-    "compare-{}-vfh": {m: f"{m}, 6 controllers" for m in WITH_HISTOGRAM},
     "compare-{}-ceiling": {"ceiling": "ceiling"},
     "simulated-{}": {m: m for m in SIMULATED},
 }

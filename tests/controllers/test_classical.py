@@ -168,6 +168,12 @@ def test_the_dynamic_window_needs_a_robot_that_declares_its_motion(monkeypatch):
         DynamicWindow("PointGoal1")
 
 
+@pytest.mark.parametrize("settings", [{"price": -1.0}, {"margin": 0.0}, {"margin": float("nan")}])
+def test_the_dynamic_window_refuses_numbers_that_make_no_sense(settings):
+    with pytest.raises(InputError, match="expected price >= 0 and margin > 0, actually: price="):
+        DynamicWindow("PointGoal1", **settings)
+
+
 def test_push_brings_the_box_to_goals_and_avoids_hazards():
     pushed = evaluate(Push("PointPush1"), "PointPush1", episodes=12, seed=0, threads=1).summary()
     assert pushed["return_mean"] > 3.0  # one or two goals with the way to them; the best trained controller has 8

@@ -145,7 +145,7 @@ def blends(draw):
     if feature not in ("predictions", "critics"):  # which need networks
         kinds.append("function")
     if feature not in NEED_NETWORKS:
-        kinds += ["pure-pursuit", "potential-field", "vfh", "heading-pid", "stop"]
+        kinds += ["pure-pursuit", "potential-field", "vfh", "dwa", "heading-pid", "stop"]
     arms = draw(st.lists(st.sampled_from(kinds), min_size=2, max_size=4))
     options = {"rule": draw(st.sampled_from(RULES)), "noise": draw(st.sampled_from([0.0, 0.1]))}
     if feature not in ("lookahead", "budget", "paths"):

@@ -329,6 +329,8 @@ class DynamicWindow(_Classical):
         kinds = {kind.name: kind for kind in as_task(world).objects}
         costly = [ring for ring in self.layout.rings if kinds[ring].constrained and ring != target]
         self.obstacles = costly if avoid is None else self._obstacles(avoid)
+        if not (price >= 0.0 and margin > 0.0):
+            raise InputError(f"expected price >= 0 and margin > 0, actually: price={price!r}, margin={margin!r}")
         self.price, self.margin = price, margin
         avoided = [kinds[ring] for ring in self.obstacles]
         self._reach = kinds[target].reach

@@ -87,14 +87,14 @@ def figure_bytes(figure: Figure, kind: str) -> bytes:
 
 
 def _style(name: str) -> tuple[str, str]:
-    for color, marker, members in _FAMILIES.values():
-        if _method(name) in members:
-            return color, marker
-    return _OTHER
+    return _FAMILIES[family][:2] if (family := _family(name)) else _OTHER
 
 
-def _method(name: str) -> str:
-    return name.partition(",")[0]
+def _family(name: str) -> str | None:
+    method = name.partition(",")[0]
+    if method.startswith("controller-"):  # those between the performant and the safe one
+        return "one controller"
+    return next((family for family, (*_, members) in _FAMILIES.items() if method in members), None)
 
 
 def _point(axes: Axes, name: str, method: Mapping[str, Any]) -> None:
@@ -214,8 +214,8 @@ def _legend(axes: Axes, methods: Mapping[str, Any], *, published: bool) -> None:
 
     handles = [
         Line2D([], [], color=color, marker=marker, linestyle="none", markersize=6, label=family)
-        for family, (color, marker, members) in _FAMILIES.items()
-        if any(_method(name) in members for name in methods)
+        for family, (color, marker, _) in _FAMILIES.items()
+        if family in map(_family, methods)
     ]
     if published:
         ring: dict[str, Any] = {"markerfacecolor": "none", "color": PALE}
