@@ -368,14 +368,14 @@ class DynamicWindow(_Classical):
         )
         if robot.steering.wheels:
             return robot.saturation * commands
-        return self._move(rows, commands[:, 0], commands[:, 1])
+        return layout.steer(rows, commands[:, 0], commands[:, 1])
 
     @property
-    def motion(self) -> tuple[float, float, float]:
-        """Top speed (m/s), time constant of the speed (s) and top yaw rate (rad/s)."""
+    def motion(self) -> tuple[float, float, float, float]:
+        """Top speed (m/s), time constant of the speed (s), top yaw rate (rad/s) and pivot (m)."""
         motion = self.layout.robot.motion
         assert motion is not None
-        return motion.top_speed, motion.lag, motion.top_yaw_rate
+        return motion.top_speed, motion.lag, motion.top_yaw_rate, motion.pivot
 
     @property
     def gains(self) -> tuple[float, float]:

@@ -19,17 +19,22 @@ from blendctl.lidar_ring import LIDAR_BINS
 
 # Look-ahead networks that ship know a controller by its settings; with other constants here, train them again.
 COURSES = 24  # first directions of a robot that slides
-AIM = 2.0  # m/s, the velocity that it is steered to: more than it reaches, so it accelerates
+AIMS = (2.0, 0.6)  # m/s, velocities that it is steered to first: more than it reaches, or hardly any, to turn
 WHEEL_LEVELS = 5  # first commands of each wheel, from full reverse to full speed
-WAYS_ON = 2  # second directions on each side of the target's
 SPREAD = 0.5  # rad between them
-SLIDING_PLAN = (0.05, 10, 18)  # s per step; steps of the first command, and of both
-WHEELED_PLAN = (0.08, 6, 20)
+SLIDING_PLAN = (
+    0.05,
+    10,
+    18,
+    3,
+)  # s per step; steps of the first command and of both; ways on to each side of the target
+WHEELED_PLAN = (0.08, 6, 20, 2)
 NEAR_PRICE = 2.0  # m per second at an obstacle's edge; linear in the distance, 0 at the margin
 TIME_WORTH = 2.5  # m per second that is left on arrival
 NEARBY = 2.0  # m: obstacles that are farther away do not count
 SAME_PLACE = 0.15  # m: the target's own body
 TURNING = 10.0  # rad/s per rad, as robots that slide are steered
+EITHER_END = 0.5  # share of the velocity's error aside; smaller ones ahead leave it to the yaw rate where to turn
 SEEKING = 2.0  # share of full turn per rad, of a robot on wheels
 
 # Entries of a simulated state: place, heading, velocity, yaw rate, cost so far, time left on arrival.
@@ -47,12 +52,12 @@ def window_commands(
     velocity: tuple[FloatArray, FloatArray, FloatArray],
     reach: float,
     wheels: bool,
-    motion: tuple[float, float, float],
+    motion: tuple[float, float, float, float],
     gains: tuple[float, float],
     price: float,
     margin: float,
 ) -> FloatArray:
-    """Return direction (rad) and speed (m/s) of robots that slide, or right and left command of wheels, (n, 2).
+    """Return forward speed (m/s) and yaw rate (rad/s) to steer to, or right and left command of wheels, (n, 2).
 
     Args:
         rows: Observations, (n, observation_size).
@@ -64,7 +69,7 @@ def window_commands(
         velocity: Forward and left (m/s), yaw rate (rad/s), (n,) each.
         reach: Distance at which the robot has arrived.
         wheels: Whether the robot has two driven wheels; otherwise it slides.
-        motion: Top speed (m/s), time constant of the speed (s), top yaw rate (rad/s).
+        motion: Top speed (m/s), time constant of the speed (s), top yaw rate (rad/s), pivot (m).
         gains: Share of full thrust per m/s, and of full turn per rad/s, as the robot is steered.
         price: Metres of progress that a second inside an obstacle costs.
         margin: Distance from an obstacle that costs less and less.
@@ -73,8 +78,9 @@ def window_commands(
     places = np.empty((3, len(starts) * LIDAR_BINS))  # x, y, radius
     seen_x, seen_y = np.empty(LIDAR_BINS), np.empty(LIDAR_BINS)
     start, first, state = np.empty(ENTRIES), np.empty(ENTRIES), np.empty(ENTRIES)
-    step, early, all_steps = WHEELED_PLAN if wheels else SLIDING_PLAN
-    candidates = WHEEL_LEVELS * WHEEL_LEVELS if wheels else COURSES
+    pivot = motion[3]
+    step, early, all_steps, ways = WHEELED_PLAN if wheels else SLIDING_PLAN
+    candidates = WHEEL_LEVELS * WHEEL_LEVELS if wheels else len(AIMS) * COURSES
     for row in range(len(rows)):
         distance, angle = target[0][row], target[1][row]
         x, y = distance * math.cos(angle), distance * math.sin(angle)
@@ -88,23 +94,24 @@ def window_commands(
         start[:] = 0.0
         start[COS], start[TIME_LEFT] = 1.0, -1.0
         start[FORWARD], start[LEFT], start[YAW_RATE] = velocity[0][row], velocity[1][row], velocity[2][row]
+        if not wheels:
+            start[LEFT] += pivot * start[YAW_RATE]  # of the point around which it turns
         best = -np.inf
-        out[row, 0], out[row, 1] = (0.0, 0.0) if wheels else (angle, AIM)  # which stay if nothing is finite
+        out[row, 0], out[row, 1] = (0.0, 0.0) if wheels else (angle, AIMS[0])  # which stay if nothing is finite
         for i in range(candidates):
             if wheels:
                 one = 1.0 - 2.0 * (i // WHEEL_LEVELS) / (WHEEL_LEVELS - 1)
                 other = 1.0 - 2.0 * (i % WHEEL_LEVELS) / (WHEEL_LEVELS - 1)
                 a, b = one, other
             else:
-                course = angle + i * TURN / COURSES
-                one, other = course, AIM
-                a, b = AIM * math.cos(course), AIM * math.sin(course)
+                one, other = angle + (i % COURSES) * TURN / COURSES, AIMS[i // COURSES]
+                a, b = other * math.cos(one), other * math.sin(one)
             first[:] = start
             _simulate(first, early, step, wheels, False, a, b, motion, gains, places, count, x, y, reach, price, margin)
-            for way in range(-WAYS_ON, WAYS_ON + 1):
+            for way in range(-ways, ways + 1):
                 state[:] = first
                 course = angle + way * SPREAD
-                a, b = (course, 0.0) if wheels else (AIM * math.cos(course), AIM * math.sin(course))
+                a, b = (course, 0.0) if wheels else (AIMS[0] * math.cos(course), AIMS[0] * math.sin(course))
                 rest = all_steps - early
                 _simulate(
                     state, rest, step, wheels, True, a, b, motion, gains, places, count, x, y, reach, price, margin
@@ -117,6 +124,14 @@ def window_commands(
                 worth -= state[HARM]
                 if worth > best:
                     best, out[row, 0], out[row, 1] = worth, one, other
+        if not wheels:
+            course, aim = out[row, 0], out[row, 1]
+            out[row, 0] = aim * math.cos(course)
+            ahead, aside = out[row, 0] - start[FORWARD], aim * math.sin(course) - start[LEFT]
+            if abs(ahead) < EITHER_END * abs(aside):
+                out[row, 1] = TURNING if start[YAW_RATE] >= 0.0 else -TURNING
+            else:
+                out[row, 1] = TURNING * math.atan2(aside if ahead > 0.0 else -aside, abs(ahead))
     return out
 
 
@@ -129,7 +144,7 @@ def _simulate(
     seeking: bool,
     a: float,
     b: float,
-    motion: tuple[float, float, float],
+    motion: tuple[float, float, float, float],
     gains: tuple[float, float],
     places: FloatArray,
     count: int,
@@ -143,7 +158,7 @@ def _simulate(
     if state[TIME_LEFT] >= 0.0:
         state[TIME_LEFT] += steps * step
         return
-    top_speed, lag, top_yaw = motion
+    top_speed, lag, top_yaw, _ = motion
     share = min(step / lag, 1.0)
     for k in range(steps):
         if wheels:
@@ -168,10 +183,13 @@ def _simulate(
             state[X] += step * state[FORWARD]
             state[Y] += step * state[LEFT]
             turning = TURNING * gains[1] * aside  # thrust works both ways, so the nearer end of the robot turns there
-            if abs(turning) >= abs(ahead):
-                rate = top_yaw if (turning > 0.0) == (ahead >= 0.0) else -top_yaw
+            if abs(ahead) < EITHER_END * abs(aside):  # both ends are as near: it turns on
+                rate = top_yaw if state[YAW_RATE] >= 0.0 else -top_yaw
+            elif abs(turning) >= abs(ahead):
+                rate = top_yaw if (turning > 0.0) == (ahead > 0.0) else -top_yaw
             else:
                 rate = top_yaw * turning / ahead
+            state[YAW_RATE] = rate
             _turn(state, step * rate)
         for i in range(count):
             x, y = state[X] - places[0, i], state[Y] - places[1, i]

@@ -45,6 +45,7 @@ class Motion:
     top_speed: float  # m/s
     lag: float  # s, time constant of the speed
     top_yaw_rate: float  # rad/s
+    pivot: float = 0.0  # m, forward of the body's origin: the point around which a robot without wheels turns
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ POINT = Robot(
     saturation=0.05,
     forward=(1.0, 0.0),
     steering=Steering(wheels=False, speed_gain=0.2, turn_gain=0.3),
-    motion=Motion(top_speed=1.5, lag=0.52, top_yaw_rate=3.0),
+    motion=Motion(top_speed=1.5, lag=0.52, top_yaw_rate=3.0, pivot=0.0193),
     glyph=(
         shadow(0.12, alpha=0.35),
         disc(0.1, grow=0.02, paint="rim"),

@@ -34,7 +34,8 @@ PUSH_CONSTANTS = (
     "SOON", "CENTRE", "RETREAT", "LOOK", "FAR",
 )  # fmt: skip
 WINDOW_CONSTANTS = (
-    "COURSES", "AIM", "WHEEL_LEVELS", "WAYS_ON", "SPREAD", "NEAR_PRICE", "TIME_WORTH", "NEARBY", "TURNING", "SEEKING",
+    "COURSES", "WHEEL_LEVELS", "SPREAD", "NEAR_PRICE", "TIME_WORTH", "NEARBY", "TURNING", "EITHER_END",
+    "SEEKING",
 )  # fmt: skip
 WAY_OUT = (
     "keep the blend in Python on the robot's computer and let it ask this controller as a remote one (blendctl serve)"
@@ -62,8 +63,12 @@ def write_controllers(builder: CBuilder, names: Any, controllers: Any, *, stocha
     if windows:
         objects = LIDAR_BINS * max(1, *windows)
         builder.controller_bytes = max(builder.controller_bytes, (3 * objects + 2 * LIDAR_BINS) * 8)
+        fast, slow = dynamic_window.AIMS
         constants += define(
-            WINDOW_OBJECTS=objects, **{f"WINDOW_{name}": getattr(dynamic_window, name) for name in WINDOW_CONSTANTS}
+            WINDOW_OBJECTS=objects,
+            WINDOW_FAST=fast,
+            WINDOW_SLOW=slow,
+            **{f"WINDOW_{name}": getattr(dynamic_window, name) for name in WINDOW_CONSTANTS},
         )
     if pushed:
         constants += define(**{f"PUSH_{name}": getattr(push_direction, name) for name in PUSH_CONSTANTS})
@@ -200,7 +205,7 @@ def _window_table(arm: int, controller: DynamicWindow) -> str:
     starts, radii, own, reach = controller.plan
     robot = controller.layout.robot
     wheels = robot.steering.wheels
-    step, early, steps = dynamic_window.WHEELED_PLAN if wheels else dynamic_window.SLIDING_PLAN
+    step, early, steps, ways = dynamic_window.WHEELED_PLAN if wheels else dynamic_window.SLIDING_PLAN
     settings = (reach, controller.price, controller.margin, *controller.motion, *controller.gains, robot.saturation)
     names = ("starts", "radii", "own")
     if len(starts):
@@ -213,5 +218,5 @@ def _window_table(arm: int, controller: DynamicWindow) -> str:
         arrays, pointers = "", "0, 0, 0"
     return (
         f"{arrays}static const struct window window_{arm} = {{\n    {', '.join(map(number, settings))},\n"
-        f"    {number(step)}, {early}, {steps - early}, {pointers}, {len(starts)}}};\n"
+        f"    {number(step)}, {early}, {steps - early}, {ways}, {pointers}, {len(starts)}}};\n"
     )

@@ -42,7 +42,7 @@ static void steer(const struct steering *s, const double *observation, real spee
     }
 }
 
-#if HAS_PURSUIT || HAS_FIELD || HAS_HISTOGRAM || HAS_WINDOW || HAS_PUSH
+#if HAS_PURSUIT || HAS_FIELD || HAS_HISTOGRAM || HAS_PUSH
 /* Turn towards an angle; the speed falls with the error of the heading. */
 static void drive_towards(const struct steering *s, const double *observation, real angle, real cruise, double *action)
 {
@@ -179,7 +179,7 @@ static void open_direction(
 }
 #endif
 
-#if HAS_HISTOGRAM || HAS_WINDOW || HAS_PUSH
+#if HAS_HISTOGRAM || HAS_PUSH
 /* Move in a direction; a robot without wheels slides, so its velocity is steered. */
 static void move(const struct steering *s, const double *observation, real direction, real speed, double *action)
 {
@@ -313,9 +313,9 @@ static void push_box(
 
 #if HAS_WINDOW
 struct window {
-    double reach, price, margin, top_speed, lag, top_yaw_rate, thrust_gain, turn_gain, saturation;
+    double reach, price, margin, top_speed, lag, top_yaw_rate, pivot, thrust_gain, turn_gain, saturation;
     double step; /* s */
-    int early, rest; /* steps of the first command, and of the way on */
+    int early, rest, ways; /* steps of the first command and of the way on; ways on to each side of the target */
     const int *starts;
     const double *radii, *own;
     int rings;
@@ -378,10 +378,13 @@ static void simulate(
             m->left += share * (thrust * m->sine - m->left);
             m->x += step * m->forward;
             m->y += step * m->left;
-            if (FABS(turning) >= FABS(ahead))
-                turn_by(m, step * ((turning > R(0)) == (ahead >= R(0)) ? top_yaw : -top_yaw));
+            if (FABS(ahead) < R(WINDOW_EITHER_END) * FABS(aside))
+                m->yaw_rate = m->yaw_rate >= R(0) ? top_yaw : -top_yaw;
+            else if (FABS(turning) >= FABS(ahead))
+                m->yaw_rate = (turning > R(0)) == (ahead > R(0)) ? top_yaw : -top_yaw;
             else
-                turn_by(m, step * (top_yaw * turning / ahead));
+                m->yaw_rate = top_yaw * turning / ahead;
+            turn_by(m, step * m->yaw_rate);
         }
         for (i = 0; i < around->count; i++) {
             const real dx = m->x - around->x[i], dy = m->y - around->y[i];
@@ -407,7 +410,8 @@ static void dynamic_window(
     const struct encoding *decoder, const struct steering *s, const struct window *w, const double *observation,
     double turn, double *action)
 {
-    const int candidates = s->wheels ? WINDOW_WHEEL_LEVELS * WINDOW_WHEEL_LEVELS : WINDOW_COURSES;
+    static const double aims[] = {WINDOW_FAST, WINDOW_SLOW};
+    const int candidates = s->wheels ? WINDOW_WHEEL_LEVELS * WINDOW_WHEEL_LEVELS : 2 * WINDOW_COURSES;
     struct obstacles around;
     struct moving start;
     real seen_x[LIDAR_BINS], seen_y[LIDAR_BINS], distance, angle, x, y, best = -R(HUGE_VAL), chosen, other_chosen;
@@ -431,8 +435,10 @@ static void dynamic_window(
     start.forward = forward_speed(s, observation);
     start.left = side_speed(s, observation);
     start.yaw_rate = R(observation[8]);
+    if (!s->wheels)
+        start.left += R(w->pivot) * start.yaw_rate;
     chosen = s->wheels ? R(0) : angle;
-    other_chosen = s->wheels ? R(0) : R(WINDOW_AIM);
+    other_chosen = s->wheels ? R(0) : R(aims[0]);
     for (i = 0; i < candidates; i++) {
         const int last = WINDOW_WHEEL_LEVELS - 1;
         struct moving first = start;
@@ -441,18 +447,18 @@ static void dynamic_window(
             a = one = R(1) - R(2) * R(i / WINDOW_WHEEL_LEVELS) / R(last);
             b = other = R(1) - R(2) * R(i % WINDOW_WHEEL_LEVELS) / R(last);
         } else {
-            one = angle + R(i) * R(2) * R(PI) / R(WINDOW_COURSES);
-            other = R(WINDOW_AIM);
-            a = R(WINDOW_AIM) * COS(one);
-            b = R(WINDOW_AIM) * SIN(one);
+            one = angle + R(i % WINDOW_COURSES) * R(2) * R(PI) / R(WINDOW_COURSES);
+            other = R(aims[i / WINDOW_COURSES]);
+            a = other * COS(one);
+            b = other * SIN(one);
         }
         simulate(&first, w->early, w, s->wheels, 0, a, b, &around, x, y);
-        for (way = -WINDOW_WAYS_ON; way <= WINDOW_WAYS_ON; way++) {
+        for (way = -w->ways; way <= w->ways; way++) {
             const real course = angle + R(way) * R(WINDOW_SPREAD);
             struct moving m = first;
             real worth;
-            a = s->wheels ? course : R(WINDOW_AIM) * COS(course);
-            b = s->wheels ? R(0) : R(WINDOW_AIM) * SIN(course);
+            a = s->wheels ? course : R(aims[0]) * COS(course);
+            b = s->wheels ? R(0) : R(aims[0]) * SIN(course);
             simulate(&m, w->rest, w, s->wheels, 1, a, b, &around, x, y);
             if (m.time_left >= R(0)) {
                 worth = distance - R(w->reach) + R(WINDOW_TIME_WORTH) * m.time_left;
@@ -472,7 +478,12 @@ static void dynamic_window(
         action[0] = R(w->saturation) * chosen;
         action[1] = R(w->saturation) * other_chosen;
     } else {
-        move(s, observation, chosen, other_chosen, action);
+        const real speed = other_chosen * COS(chosen);
+        const real ahead = speed - start.forward, aside = other_chosen * SIN(chosen) - start.left;
+        const real turn_on = start.yaw_rate >= R(0) ? R(1) : R(-1);
+        const int either = FABS(ahead) < R(WINDOW_EITHER_END) * FABS(aside);
+        const real heading = either ? turn_on : ATAN2(ahead > R(0) ? aside : -aside, FABS(ahead));
+        steer(s, observation, speed, R(WINDOW_TURNING) * heading, action);
     }
 }
 #endif
