@@ -42,12 +42,11 @@ def _with(others: str, *, default: bool = False) -> dict[str, str]:
     return {"lookahead": label, "lookahead-budget": f"**{budget}**" if default else budget}
 
 
-WITH_WINDOW = {"controller-3": "classical alone: `dwa`", **_with("trpo and `dwa` besides", default=True)}
 WITH_PUSH = {"controller-3": "classical alone: `push`", **_with("ppo-lagrangian and `push` besides", default=True)}
 WITH_CLASSICAL = _with("`potential-field` and `stop` besides", default=True)
 WITH_THREE = _with("ppo-lagrangian besides")
 WITH_FIVE = _with("all five trained controllers")
-WITH_HISTOGRAM = _with("all five and `vfh`")
+WITH_HISTOGRAM = _with("all five trained controllers and `vfh`", default=True)
 SIMULATED = {  # the same for comparisons on fewer episodes
     "simulated": "look-ahead by simulation of the true world",
     "twin": "look-ahead by simulation of a world rebuilt from the observation",
@@ -55,7 +54,7 @@ SIMULATED = {  # the same for comparisons on fewer episodes
 PUBLISHED = {  # by directory
     "compare-{}": COMPARED,
     "compare-{}-ceiling": {"ceiling": COMPARED["ceiling"]},
-    "compare-{}-dwa": WITH_WINDOW,
+    "compare-{}-vfh": WITH_HISTOGRAM,
     "compare-{}-push": WITH_PUSH,
     "compare-{}-four-seeds": WITH_CLASSICAL,
     "simulated-{}": SIMULATED,
@@ -65,7 +64,6 @@ MEASURED = {  # the same for docs/lookahead.md: variants instead of simulation
     "compare-PointPush1": WITH_BUDGET,
     "compare-{}-three": WITH_THREE,
     "compare-{}-seeds": WITH_FIVE,
-    "compare-{}-vfh": WITH_HISTOGRAM,
     "compare-{}-plain": {"lookahead": "look-ahead, networks without paths"},
     "compare-{}-stop": {
         "lookahead": "look-ahead with `stop`",
@@ -79,10 +77,10 @@ SCATTERED = {  # the same for the scatter of a world: short names, of which the 
         "lookahead-budget": "lookahead-budget, pair",
     },
     "compare-{}-0.1": {"paper": "paper, release 0.1"},
-    "compare-{}-dwa": {"controller-3": "dwa", **{m: f"{m}, with dwa" for m in _with("")}},
-    "compare-{}-push": {"controller-3": "push", **{m: f"{m}, with push" for m in _with("")}},
+    "compare-{}-push": {"controller-3": "controller-3, push", **{m: f"{m}, 4 controllers" for m in WITH_CLASSICAL}},
     "compare-{}-seeds": {m: f"{m}, 5 controllers" for m in WITH_FIVE},
     "compare-{}-four": {m: f"{m}, 4 controllers" for m in WITH_CLASSICAL},
+    "compare-{}-vfh": {m: f"{m}, 6 controllers" for m in WITH_HISTOGRAM},
     "compare-{}-ceiling": {"ceiling": "ceiling"},
     "simulated-{}": {m: m for m in SIMULATED},
 }
