@@ -22,12 +22,8 @@ COURSES = 24  # first directions of a robot that slides
 AIMS = (2.0, 0.6)  # m/s, velocities that it is steered to first: more than it reaches, or hardly any, to turn
 WHEEL_LEVELS = 5  # first commands of each wheel, from full reverse to full speed
 SPREAD = 0.5  # rad between them
-SLIDING_PLAN = (
-    0.05,
-    10,
-    18,
-    3,
-)  # s per step; steps of the first command and of both; ways on to each side of the target
+# s per step; steps of the first command and of both; ways on to each side of the target
+SLIDING_PLAN = (0.05, 10, 18, 3)
 WHEELED_PLAN = (0.08, 6, 20, 2)
 NEAR_PRICE = 2.0  # m per second at an obstacle's edge; linear in the distance, 0 at the margin
 TIME_WORTH = 2.5  # m per second that is left on arrival
@@ -78,8 +74,8 @@ def window_commands(
     places = np.empty((3, len(starts) * LIDAR_BINS))  # x, y, radius
     seen_x, seen_y = np.empty(LIDAR_BINS), np.empty(LIDAR_BINS)
     start, first, state = np.empty(ENTRIES), np.empty(ENTRIES), np.empty(ENTRIES)
-    pivot = motion[3]
     step, early, all_steps, ways = WHEELED_PLAN if wheels else SLIDING_PLAN
+    rest = all_steps - early
     candidates = WHEEL_LEVELS * WHEEL_LEVELS if wheels else len(AIMS) * COURSES
     for row in range(len(rows)):
         distance, angle = target[0][row], target[1][row]
@@ -95,7 +91,7 @@ def window_commands(
         start[COS], start[TIME_LEFT] = 1.0, -1.0
         start[FORWARD], start[LEFT], start[YAW_RATE] = velocity[0][row], velocity[1][row], velocity[2][row]
         if not wheels:
-            start[LEFT] += pivot * start[YAW_RATE]  # of the point around which it turns
+            start[LEFT] += motion[3] * start[YAW_RATE]  # of the point around which it turns
         best = -np.inf
         out[row, 0], out[row, 1] = (0.0, 0.0) if wheels else (angle, AIMS[0])  # which stay if nothing is finite
         for i in range(candidates):
@@ -112,7 +108,6 @@ def window_commands(
                 state[:] = first
                 course = angle + way * SPREAD
                 a, b = (course, 0.0) if wheels else (AIMS[0] * math.cos(course), AIMS[0] * math.sin(course))
-                rest = all_steps - early
                 _simulate(
                     state, rest, step, wheels, True, a, b, motion, gains, places, count, x, y, reach, price, margin
                 )
