@@ -74,7 +74,8 @@ def test_methods_that_look_ahead_use_all_controllers_that_ship_unless_others_are
     code, out, _ = call(capsys, "compare", "PointPush1", *words, "--out", tmp_path / "all")
     methods = json.loads((tmp_path / "all" / "compare.json").read_text())["methods"]
     assert code == 0
-    assert "with 3 controllers, the other methods with two" in " ".join(out.split())
+    ships = len(LOOKAHEAD_SETS["PointPush1"])
+    assert f"with {ships} controllers, the other methods with two" in " ".join(out.split())
     assert methods["lookahead"]["controllers"] == list(LOOKAHEAD_SETS["PointPush1"])
     assert methods["paper"]["controllers"] == list(PAIRS["PointPush1"])
     pair = ("--controllers", *PAIRS["PointPush1"])
