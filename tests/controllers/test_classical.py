@@ -10,7 +10,6 @@ from blendctl.controllers.classical import (
     CLASSICAL,
     DynamicWindow,
     HeadingPID,
-    ObservationLayout,
     PotentialField,
     PurePursuit,
     Push,
@@ -20,6 +19,7 @@ from blendctl.controllers.classical import (
 )
 from blendctl.controllers.dynamic_window import SLIDING_PLAN, WHEELED_PLAN, window_commands
 from blendctl.controllers.free_direction import free_directions
+from blendctl.controllers.observation_layout import ObservationLayout
 from blendctl.controllers.push_direction import push_commands
 from blendctl.envs import NAMES, VectorWorld
 from blendctl.envs.robots import ROBOTS

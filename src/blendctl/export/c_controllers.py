@@ -9,19 +9,17 @@ from blendctl.controllers.adapters import FunctionController, OnnxController, Pr
 from blendctl.controllers.base import Controller, Stateful
 from blendctl.controllers.classical import (
     SPEED,
-    YAW,
     DynamicWindow,
     HeadingPID,
-    ObservationLayout,
     PotentialField,
     PurePursuit,
     Push,
     Stop,
     VectorFieldHistogram,
-    lidar_decoder,
 )
 from blendctl.controllers.free_direction import BLOCKED_WEIGHT, DIRECTIONS, KEEP_WEIGHT
 from blendctl.controllers.network import NetworkController
+from blendctl.controllers.observation_layout import YAW, ObservationLayout, lidar_decoder
 from blendctl.controllers.remote import RemoteController
 from blendctl.export.c_builder import CBuilder
 from blendctl.export.c_text import array, comment, define, number
