@@ -182,6 +182,7 @@ def test_a_missing_foreign_or_cut_file_is_refused(tmp_path):
         {"card": {"dial": 3}},
         {"card": {"dial": [3]}},
         {"card": {"dial": [{}]}},
+        {"card": {"episode_steps": 0}},
         {"card": {"dial": [CARD["dial"][0] | {"cost_mean": float("nan")}]}},
         {"card": {"dial": [CARD["dial"][0] | {"weight": 0.0}]}},
         {"card": {"dial": [CARD["dial"][0] | {"over_budget": 2.0}]}},

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from corridor import Corridor
+from corridor import LENGTH, Corridor
 from rooms import Rooms, always_0, always_1, fast, slow
 
 from blendctl import Blender, fit, run
@@ -98,6 +98,7 @@ def test_the_dial_of_a_loaded_blend_can_be_set(fitted):
     costs = []
     for setting in ({"prefer": 1.0}, {"prefer": 0.0}, {"cost_budget": 1e6}):
         with Blender.load(fitted / "out", controllers=[fast, slow], **setting) as blender:
+            assert blender.feature.dial.episode_steps == LENGTH, "as measured, not 1000"
             costs.append(sum(record.cost for record in run(Corridor(), blender, episodes=4, seed=0)))
     assert costs[0] > costs[1]
     assert costs[2] > costs[1]

@@ -96,8 +96,9 @@ class LookAheadNetwork:
     All networks take the encoded observation and the position of log(weight) in its range, from -1 to 1.
     `card["dial"]` lists what the greedy switch reached on validation seeds, by weight: `weight`, `return_mean`,
     `cost_mean`, `cost_std`, `over_budget`, `episodes`, `seed`; `card["alone"]` lists the same of each controller by
-    `name`. `card["r2_level"]` and `card["r2_difference"]` are
-    held-out R² of return and cost, `card["limit"]` has them beside the highest that the state allows.
+    `name`; `card["episode_steps"]` is the length of these episodes, 1000 if it is missing. `card["r2_level"]` and
+    `card["r2_difference"]` are held-out R² of return and cost, `card["limit"]` has them beside the highest that the
+    state allows.
     """
 
     encoding: Encoding | Normalisation
@@ -151,6 +152,7 @@ class LookAheadNetwork:
                 check_real(point[key], f"{key} of the dial", low=lowest, high=highest)
             for key in DIAL_COUNTS:
                 check_whole(point[key], f"{key} of the dial", low=0, high=2**62)
+        check_whole(self.card.get("episode_steps", 1), "episode_steps of the card", low=1, high=2**62)
         for row in self.card.get("alone", ()):
             check_real(row["cost_mean"], "the cost of a controller alone", low=-1e12, high=1e12)
             if not isinstance(row["name"], str):

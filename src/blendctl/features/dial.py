@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,8 @@ LARGEST_EXCESS = 3.0  # relative excess of one episode that counts; a smaller li
 WITHIN = 0.85
 # Share of the budget that the latch reserves: costs come in bursts, and the safest setting cannot stop one at once.
 RESERVE = 0.3
+EPISODE_STEPS = 1000  # control steps of an episode where nothing says otherwise, as in Safety Gym
+LARGEST_BUDGET = 1e9
 
 
 @dataclass(frozen=True)
@@ -56,13 +58,29 @@ class DialPoint:
     def _spread(self) -> float:
         return abs(self.cost_mean) if self.cost_std is None else self.cost_std
 
+    def scaled(self, ratio: float) -> DialPoint:
+        """Return what to expect of episodes `ratio` times as long: sums grow with the length, spreads with its root."""
+        spread = None if self.cost_std is None else math.sqrt(ratio) * self.cost_std
+        return replace(self, return_mean=ratio * self.return_mean, cost_mean=ratio * self.cost_mean, cost_std=spread)
 
-def card_points(card: Mapping[str, Any]) -> list[DialPoint]:
-    """Return the settings that the card of look-ahead networks lists; older cards have no spread of the cost."""
-    return [
+
+def card_steps(card: Mapping[str, Any]) -> int:
+    """Return the control steps of the episodes that the card of look-ahead networks measured."""
+    return int(card.get("episode_steps", EPISODE_STEPS))
+
+
+def card_points(card: Mapping[str, Any], episode_steps: int | None = None) -> list[DialPoint]:
+    """Return the settings that the card of look-ahead networks lists; older cards have no spread of the cost.
+
+    episode_steps: length of the episodes to expect, if it is not that of the measured ones.
+    """
+    points = [
         DialPoint(p["weight"], p["return_mean"], p["cost_mean"], p.get("cost_std"), p["episodes"])
         for p in card.get("dial", [])
     ]
+    if episode_steps in (None, card_steps(card)):
+        return points
+    return [point.scaled(episode_steps / card_steps(card)) for point in points]
 
 
 class Dial:
@@ -93,16 +111,14 @@ class Dial:
         *,
         prefer: float | None = None,
         cost_budget: float | None = None,
-        episode_steps: int = 1000,
+        episode_steps: int = EPISODE_STEPS,
     ) -> None:
         if prefer is not None and cost_budget is not None:
             raise InputError("prefer and cost_budget set the same dial; use one of them")
         self.low, self.high = weight_range
         self.prefer = None if cost_budget is not None else _number("prefer", PREFER if prefer is None else prefer, 1.0)
-        self.cost_budget = None if cost_budget is None else _number("cost_budget", cost_budget, math.inf)
-        if isinstance(episode_steps, bool) or not isinstance(episode_steps, int) or episode_steps < 1:
-            raise InputError(f"episode_steps must be a whole number >= 1, actually: {episode_steps!r}")
-        self.episode_steps = episode_steps
+        self.cost_budget = None if cost_budget is None else _number("cost_budget", cost_budget, LARGEST_BUDGET)
+        self.episode_steps = check_steps(episode_steps)
         self.aim = 1.0  # share of the budget that an episode starts with
         ordered = sorted(points, key=lambda point: point.weight)
         if self.cost_budget is not None and len(ordered) < 2:
@@ -135,13 +151,28 @@ class Dial:
 
     @property
     def warning(self) -> str | None:
-        """Warning about the budget; None if it can be met on average."""
-        if self.cost_budget is None or self.cost_budget >= self.safest_cost:
+        """Warning about the budget; None if most episodes should stay within it."""
+        if self.cost_budget is None:
             return None
-        return (
-            f"a cost budget of {self.cost_budget:g} per episode is below what the safest setting costs on average, "
-            f"{self.safest_cost:.1f}; the safest setting drives"
-        )
+        budget, safest, within = self.cost_budget, self.safest_cost, float(self._costs_within[-1])
+        if budget < safest:
+            return (
+                f"a cost budget of {budget:g} per episode is below what the safest setting costs on average, "
+                f"{safest:.1f}; the safest setting drives"
+            )
+        if budget * (1.0 - RESERVE) <= safest:
+            return (
+                f"a cost budget of {budget:g} per episode leaves no room above what the safest setting costs on "
+                f"average, {safest:.1f}, and the reserve for bursts; the safest setting drives from the start, as "
+                f"with every budget up to {safest / (1.0 - RESERVE):.1f}, and about {WITHIN:.0%} of its episodes cost "
+                f"at most {within:.1f}"
+            )
+        if budget < within:
+            return (
+                f"with a cost budget of {budget:g} per episode, more than {1.0 - WITHIN:.0%} of the episodes may cost "
+                f"more: even at the safest setting, {WITHIN:.0%} cost up to {within:.1f}"
+            )
+        return None
 
     def expected_return(self, budget: float) -> float:
         """Mean return per episode of the setting that a budget starts with, as measured."""
@@ -171,8 +202,15 @@ class Dial:
                 self.aim = min(max(self.aim * math.exp(-RATE * excess), LOWEST_AIM), 1.0)
 
 
+def check_steps(episode_steps: Any) -> int:
+    """Return the control steps of an episode, checked."""
+    if isinstance(episode_steps, bool) or not isinstance(episode_steps, int) or episode_steps < 1:
+        raise InputError(f"episode_steps must be a whole number >= 1, actually: {episode_steps!r}")
+    return episode_steps
+
+
 def _number(name: str, value: float, most: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value <= most:
-        allowed = "0 (safest) to 1 (most performant)" if most == 1.0 else "a number >= 0"
+        allowed = "0 (safest) to 1 (most performant)" if most == 1.0 else f"a number from 0 to {most:g}"
         raise InputError(f"{name} must be {allowed}, actually: {value!r}")
     return float(value)

@@ -18,7 +18,7 @@ from blendctl.controllers.lookahead_network import EpisodeMemory, Foresight, Loo
 from blendctl.controllers.zoo import find_lookahead, lookahead_file
 from blendctl.errors import InputError
 from blendctl.features.base import BoundFeature, LookAheadInfo, StageForesight
-from blendctl.features.dial import PREFER, Dial, card_points
+from blendctl.features.dial import PREFER, Dial, card_points, card_steps, check_steps
 from blendctl.features.flattening import Flattening
 
 
@@ -46,14 +46,15 @@ class LookAhead:
     state in which the stage ended.
 
     network: look-ahead networks, their file, or their name in the zoo; None uses those that ship for these controllers.
-    prefer, cost_budget, episode_steps: the dial, see `blendctl.features.dial.Dial`.
+    prefer, cost_budget, episode_steps: the dial, see `blendctl.features.dial.Dial`. Without episode_steps, episodes are
+    as long as those that the networks' card measured; of other lengths, their return and cost are proportional.
     flattening: how observations that are not vectors become what the networks take.
     """
 
     network: LookAheadNetwork | str | Path | None = None
     prefer: float | None = None
     cost_budget: float | None = None
-    episode_steps: int = 1000
+    episode_steps: int | None = None
     flattening: Flattening | None = None
 
     @property
@@ -67,12 +68,13 @@ class LookAhead:
         check_objectives(objectives)
         network = self._find(controllers)
         network.check_controllers(controllers)
+        steps = card_steps(network.card) if self.episode_steps is None else check_steps(self.episode_steps)
         dial = Dial(
             network.weight_range,
-            card_points(network.card),
+            card_points(network.card, steps),
             prefer=self.prefer,
             cost_budget=self.cost_budget,
-            episode_steps=self.episode_steps,
+            episode_steps=steps,
         )
         return BoundLookAhead(network, dial, objectives=objectives, flattening=self.flattening)
 
@@ -101,12 +103,12 @@ def budget_warning(dial: Dial, card: Mapping[str, Any]) -> str | None:
     alone = card.get("alone")
     if dial.warning is not None or dial.cost_budget is None or not alone:
         return dial.warning
-    safe = alone[-1]
-    if dial.cost_budget >= safe["cost_mean"]:
+    safe, cost = alone[-1], alone[-1]["cost_mean"] * dial.episode_steps / card_steps(card)
+    if dial.cost_budget >= cost:
         return None
     return (
         f"a cost budget of {dial.cost_budget:g} per episode is below what {safe['name']} costs alone on average, "
-        f"{safe['cost_mean']:.1f}; the blend holds it at a return of about {dial.expected_return(dial.cost_budget):.1f}"
+        f"{cost:.1f}; the blend should hold it at a return of about {dial.expected_return(dial.cost_budget):.1f}"
     )
 
 

@@ -18,7 +18,7 @@ from blendctl.controllers.zoo import find_lookahead, lookahead_file
 from blendctl.envs.copies import CostFunction
 from blendctl.errors import InputError, StateError
 from blendctl.features.base import BoundFeature, LookAheadInfo, StageForesight
-from blendctl.features.dial import Dial, DialPoint, card_points
+from blendctl.features.dial import Dial, DialPoint, card_points, card_steps, check_steps
 from blendctl.features.flattening import FlatEnv, Flattening, flat_controllers
 from blendctl.features.futures import (
     FOLLOWING,
@@ -78,7 +78,7 @@ class SimulatedLookAhead:
     network: LookAheadNetwork | str | Path | bool | None = None
     prefer: float | None = None
     cost_budget: float | None = None
-    episode_steps: int = 1000
+    episode_steps: int | None = None
     weight_range: tuple[float, float] | None = None
     dial: Sequence[DialPoint] | None = None
     discount: float | None = None
@@ -120,15 +120,15 @@ class SimulatedLookAhead:
     def bind(self, controllers: Sequence[Controller], *, objectives: int) -> BoundFeature:
         check_objectives(objectives)
         network = self._find(controllers)
-        points = self.dial
-        if points is None and network is not None:
-            points = card_points(network.card)
+        card = {} if network is None else network.card
+        steps = card_steps(card) if self.episode_steps is None else check_steps(self.episode_steps)
+        points = card_points(card, steps) if self.dial is None else self.dial
         dial = Dial(
             self.weight_range or (WEIGHT_RANGE if network is None else network.weight_range),
-            points or (),
+            points,
             prefer=self.prefer,
             cost_budget=self.cost_budget,
-            episode_steps=self.episode_steps,
+            episode_steps=steps,
         )
         if self.following == "learned" and network is None:
             raise InputError('following="learned" needs look-ahead networks for these controllers')

@@ -55,7 +55,8 @@ def write_fit(
     for name in FILES:
         (directory / name).unlink(missing_ok=True)
     if network is not None:
-        network = dataclasses.replace(network, card=network.card | {"dial": card["dial"]})
+        measured = {"dial": card["dial"], "episode_steps": max(round(card["episode_length"]), 1)}
+        network = dataclasses.replace(network, card=network.card | measured)
         write_lookahead(network, directory / LOOKAHEAD_FILE)
         feature = dataclasses.replace(feature, network=LOOKAHEAD_FILE)
     packages = ("numpy", "gymnasium", *(("torch",) if network is not None else ()))
