@@ -29,10 +29,10 @@ COMPARED = {  # methods of `compare` in the first table, if their results are pu
     "safe": "safe alone: {}",
     "random-episode": "a coin before each episode",
     "paper": "the paper's blend",
-    "lookahead": "look-ahead",
-    "ceiling": "look-ahead oracle",
+    "lookahead": "look-ahead with these two",
 }
-WITH_BUDGET = {"lookahead-budget": "look-ahead, cost budget 25"}  # the same where a pair has a budget
+ORACLE = {"ceiling": "look-ahead oracle"}
+WITH_BUDGET = {"lookahead-budget": "look-ahead with these two, cost budget 25"}  # the same where a pair has a budget
 
 
 def _with(others: str, *, default: bool = False) -> dict[str, str]:
@@ -42,33 +42,43 @@ def _with(others: str, *, default: bool = False) -> dict[str, str]:
     return {"lookahead": label, "lookahead-budget": f"**{budget}**" if default else budget}
 
 
+def _set(others: str) -> dict[str, str]:
+    """Return short names of look-ahead with more controllers, for a scatter."""
+    return {method: f"{method}, {others}" for method in ("lookahead", "lookahead-budget")}
+
+
 WITH_PUSH = {"controller-3": "classical alone: `push`", **_with("ppo-lagrangian and `push` besides", default=True)}
-WITH_CLASSICAL = _with("`potential-field` and `stop` besides", default=True)
+WITH_WINDOW = {"controller-3": "classical alone: `dwa`", **_with("trpo and `dwa` besides", default=True)}
+WITH_WINDOW_AND_STOP = {"controller-2": "classical alone: `dwa`", **_with("`dwa` and `stop` besides", default=True)}
+WITH_FIELD = _with("`potential-field` and `stop` besides")
 WITH_THREE = _with("ppo-lagrangian besides")
 WITH_FIVE = _with("all five trained controllers")
-WITH_HISTOGRAM = _with("all five trained controllers and `vfh`", default=True)
+WITH_HISTOGRAM = _with("all five trained controllers and `vfh`")
 SIMULATED = {  # the same for comparisons on fewer episodes
     "simulated": "look-ahead by simulation of the true world",
     "twin": "look-ahead by simulation of a world rebuilt from the observation",
 }
 PUBLISHED = {  # by directory
     "compare-{}": COMPARED,
-    "compare-{}-ceiling": {"ceiling": COMPARED["ceiling"]},
-    "compare-{}-vfh": WITH_HISTOGRAM,
+    "compare-{}-dwa": WITH_WINDOW,
     "compare-{}-push": WITH_PUSH,
-    "compare-{}-four-seeds": WITH_CLASSICAL,
-    "simulated-{}": SIMULATED,
+    "compare-{}-dwa-stop": WITH_WINDOW_AND_STOP,
 }
-MEASURED = {  # the same for docs/lookahead.md: variants instead of simulation
-    **{directory: labels for directory, labels in PUBLISHED.items() if labels is not SIMULATED},
+MEASURED = {  # the same for docs/lookahead.md, with all variants
+    **PUBLISHED,
+    "compare-{}": COMPARED | ORACLE,
+    "compare-{}-ceiling": ORACLE,
     "compare-PointPush1": WITH_BUDGET,
+    "compare-{}-four-seeds": WITH_FIELD,
+    "compare-{}-vfh": WITH_HISTOGRAM,
     "compare-{}-three": WITH_THREE,
     "compare-{}-seeds": WITH_FIVE,
-    "compare-{}-plain": {"lookahead": "look-ahead, networks without paths"},
+    "compare-{}-plain": {"lookahead": "look-ahead with these two, networks without paths"},
     "compare-{}-stop": {
-        "lookahead": "look-ahead with `stop`",
-        "lookahead-budget": "look-ahead with `stop`, cost budget 25",
+        "lookahead": "look-ahead with `stop` besides",
+        "lookahead-budget": "look-ahead with `stop` besides, cost budget 25",
     },
+    "simulated-{}": SIMULATED,
 }
 SCATTERED = {  # the same for the scatter of a world: short names, of which the part before a comma is the method
     "compare-{}": {
@@ -77,10 +87,12 @@ SCATTERED = {  # the same for the scatter of a world: short names, of which the 
         "lookahead-budget": "lookahead-budget, pair",
     },
     "compare-{}-0.1": {"paper": "paper, release 0.1"},
-    "compare-{}-push": {"controller-3": "controller-3, push", **{m: f"{m}, 4 controllers" for m in WITH_CLASSICAL}},
-    "compare-{}-seeds": {m: f"{m}, 5 controllers" for m in WITH_FIVE},
-    "compare-{}-four": {m: f"{m}, 4 controllers" for m in WITH_CLASSICAL},
-    "compare-{}-vfh": {m: f"{m}, 6 controllers" for m in WITH_HISTOGRAM},
+    "compare-{}-push": {"controller-3": "controller-3, push", **_set("with push")},
+    "compare-{}-dwa": {"controller-3": "controller-3, dwa", **_set("with dwa")},
+    "compare-{}-dwa-stop": {"controller-2": "controller-2, dwa", **_set("with dwa, stop")},
+    "compare-{}-seeds": _set("5 trained"),
+    "compare-{}-four-seeds": _set("with potential-field, stop"),
+    "compare-{}-vfh": _set("5 trained and vfh"),
     "compare-{}-ceiling": {"ceiling": "ceiling"},
     "simulated-{}": {m: m for m in SIMULATED},
 }

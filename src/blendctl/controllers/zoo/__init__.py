@@ -29,14 +29,7 @@ PAIRS = {
 # The controllers that commands use to look ahead, where networks of more than the pair ship: another way to go on is
 # worth more than better foresight of two, and a cost budget needs one that costs less than the safe one of the pair.
 LOOKAHEAD_SETS = {
-    "PointGoal1": (
-        "PointGoal1/ppo",
-        "PointGoal1/trpo",
-        "PointGoal1/trpo-lagrangian",
-        "PointGoal1/cpo",
-        "vfh",
-        "PointGoal1/ppo-lagrangian",
-    ),
+    "PointGoal1": ("PointGoal1/ppo", "PointGoal1/trpo", "dwa", "PointGoal1/ppo-lagrangian"),
     "PointPush1": ("PointPush1/trpo", "PointPush1/ppo-lagrangian", "push", "PointPush1/cpo"),
     "CarButton1": ("CarButton1/trpo", "potential-field", "stop", "CarButton1/trpo-lagrangian"),
 }
