@@ -179,16 +179,12 @@ def test_a_budget_is_spent_by_the_episode_and_a_hopeless_one_is_reported(pair):
     assert blender.counts.events == 1
 
 
-def test_a_budget_is_of_one_episode_as_long_as_those_of_the_card_or_as_the_user_says(pair):
+def test_an_episode_is_as_long_as_those_of_the_card_or_as_the_user_says(pair):
     network = find_lookahead(pair)
     shorter = replace(network, card=network.card | {"episode_steps": 200})
-    known, told = bound(pair, network=shorter, cost_budget=40.0), bound(pair, cost_budget=3.0, episode_steps=200)
-    assert (known.dial.episode_steps, told.dial.episode_steps) == (200, 200)
-    whole = bound(pair, cost_budget=40.0)
-    assert known.dial.safest_cost == pytest.approx(whole.dial.safest_cost)
-    assert told.dial.safest_cost == pytest.approx(whole.dial.safest_cost / 5)
-    assert "3 per episode is below" in told.warning
-    assert "on average, 3.7;" in told.warning
+    for settings, steps in (({}, 1000), ({"network": shorter}, 200), ({"network": shorter, "episode_steps": 90}, 90)):
+        assert bound(pair, cost_budget=40.0, **settings).dial.episode_steps == steps
+        assert SimulatedLookAhead(**settings).bind(pair, objectives=2).dial.episode_steps == steps
     with pytest.raises(InputError, match="episode_steps must be a whole number >= 1"):
         bound(pair, episode_steps=0)
 

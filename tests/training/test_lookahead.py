@@ -298,6 +298,7 @@ def test_the_dial_is_measured_on_whole_episodes():
     assert all(row["episodes"] == 3 and row["seed"] == 500_000 for row in every)
     # Neither controller moves, so all drivers have the same episodes.
     assert len({(row["return_mean"], row["cost_mean"], row["over_budget"]) for row in every}) == 1
+    assert rows["episode_steps"] == 1000
     assert replace(network, card=rows).card["dial"] == rows["dial"]
 
 

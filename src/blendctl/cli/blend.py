@@ -39,7 +39,7 @@ OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html", "c
     "Controllers, ordered from performant to safe: zoo names, files (.safetensors, .onnx, .pt, .zip), "
     "addresses (tcp://, unix:), classical ones (pure-pursuit, potential-field, vfh, dwa, push, heading-pid, stop), "
     "module:object.  "
-    "[the world's pair in the zoo; with --cost-budget, --prefer or plain --lookahead all that have networks together]",
+    "[the world's pair in the zoo; with --cost-budget, --prefer or plain --lookahead the set that ships for it]",
     metavar="NAME|FILE|ADDRESS...",
 )
 @shared.trust_code_option

@@ -96,7 +96,7 @@ class LookAheadNetwork:
     All networks take the encoded observation and the position of log(weight) in its range, from -1 to 1.
     `card["dial"]` lists what the greedy switch reached on validation seeds, by weight: `weight`, `return_mean`,
     `cost_mean`, `cost_std`, `over_budget`, `episodes`, `seed`; `card["alone"]` lists the same of each controller by
-    `name`; `card["episode_steps"]` is the length of these episodes, 1000 if it is missing. `card["r2_level"]` and
+    `name`; `card["episode_steps"]` is the length of an episode, 1000 if it is missing. `card["r2_level"]` and
     `card["r2_difference"]` are held-out R² of return and cost, `card["limit"]` has them beside the highest that the
     state allows.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -58,29 +58,18 @@ class DialPoint:
     def _spread(self) -> float:
         return abs(self.cost_mean) if self.cost_std is None else self.cost_std
 
-    def scaled(self, ratio: float) -> DialPoint:
-        """Return what to expect of episodes `ratio` times as long: sums grow with the length, spreads with its root."""
-        spread = None if self.cost_std is None else math.sqrt(ratio) * self.cost_std
-        return replace(self, return_mean=ratio * self.return_mean, cost_mean=ratio * self.cost_mean, cost_std=spread)
-
 
 def card_steps(card: Mapping[str, Any]) -> int:
     """Return the control steps of the episodes that the card of look-ahead networks measured."""
     return int(card.get("episode_steps", EPISODE_STEPS))
 
 
-def card_points(card: Mapping[str, Any], episode_steps: int | None = None) -> list[DialPoint]:
-    """Return the settings that the card of look-ahead networks lists; older cards have no spread of the cost.
-
-    episode_steps: length of the episodes to expect, if it is not that of the measured ones.
-    """
-    points = [
+def card_points(card: Mapping[str, Any]) -> list[DialPoint]:
+    """Return the settings that the card of look-ahead networks lists; older cards have no spread of the cost."""
+    return [
         DialPoint(p["weight"], p["return_mean"], p["cost_mean"], p.get("cost_std"), p["episodes"])
         for p in card.get("dial", [])
     ]
-    if episode_steps in (None, card_steps(card)):
-        return points
-    return [point.scaled(episode_steps / card_steps(card)) for point in points]
 
 
 class Dial:
@@ -169,8 +158,8 @@ class Dial:
             )
         if budget < within:
             return (
-                f"with a cost budget of {budget:g} per episode, more than {1.0 - WITHIN:.0%} of the episodes may cost "
-                f"more: even at the safest setting, {WITHIN:.0%} cost up to {within:.1f}"
+                f"with a cost budget of {budget:g} per episode, probably more than {1.0 - WITHIN:.0%} of the episodes "
+                f"cost more: even at the safest setting, about {WITHIN:.0%} cost up to {within:.1f}"
             )
         return None
 

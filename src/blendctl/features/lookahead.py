@@ -47,7 +47,7 @@ class LookAhead:
 
     network: look-ahead networks, their file, or their name in the zoo; None uses those that ship for these controllers.
     prefer, cost_budget, episode_steps: the dial, see `blendctl.features.dial.Dial`. Without episode_steps, episodes are
-    as long as those that the networks' card measured; of other lengths, their return and cost are proportional.
+    as long as those that the networks' card measured.
     flattening: how observations that are not vectors become what the networks take.
     """
 
@@ -71,7 +71,7 @@ class LookAhead:
         steps = card_steps(network.card) if self.episode_steps is None else check_steps(self.episode_steps)
         dial = Dial(
             network.weight_range,
-            card_points(network.card, steps),
+            card_points(network.card),
             prefer=self.prefer,
             cost_budget=self.cost_budget,
             episode_steps=steps,
@@ -103,12 +103,13 @@ def budget_warning(dial: Dial, card: Mapping[str, Any]) -> str | None:
     alone = card.get("alone")
     if dial.warning is not None or dial.cost_budget is None or not alone:
         return dial.warning
-    safe, cost = alone[-1], alone[-1]["cost_mean"] * dial.episode_steps / card_steps(card)
-    if dial.cost_budget >= cost:
+    safe = alone[-1]
+    if dial.cost_budget >= safe["cost_mean"]:
         return None
     return (
         f"a cost budget of {dial.cost_budget:g} per episode is below what {safe['name']} costs alone on average, "
-        f"{cost:.1f}; the blend should hold it at a return of about {dial.expected_return(dial.cost_budget):.1f}"
+        f"{safe['cost_mean']:.1f}; the blend should hold it at a return of about "
+        f"{dial.expected_return(dial.cost_budget):.1f}"
     )
 
 

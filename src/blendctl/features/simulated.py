@@ -122,7 +122,7 @@ class SimulatedLookAhead:
         network = self._find(controllers)
         card = {} if network is None else network.card
         steps = card_steps(card) if self.episode_steps is None else check_steps(self.episode_steps)
-        points = card_points(card, steps) if self.dial is None else self.dial
+        points = card_points(card) if self.dial is None else self.dial
         dial = Dial(
             self.weight_range or (WEIGHT_RANGE if network is None else network.weight_range),
             points,

@@ -255,6 +255,7 @@ class FitRun:
             "weight": float(feature.weight[0]),
             "return_mean": float(points[:, 0].mean()),
             "cost_mean": float(points[:, 1].mean()),
+            "cost_std": float(points[:, 1].std(ddof=min(1, len(points) - 1))),
             "over_budget": 0.0,
             "episodes": len(points),
             "seed": first_seed(VALIDATION, self.seed),

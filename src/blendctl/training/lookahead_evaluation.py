@@ -11,6 +11,7 @@ import numpy as np
 from blendctl.arrays import FloatArray
 from blendctl.controllers import Controller, LookAheadNetwork
 from blendctl.controllers.lookahead_network import EpisodeMemory, controller_label
+from blendctl.envs.catalog import find_task
 from blendctl.episodes import run_episodes
 from blendctl.rollout import StepInput
 from blendctl.switches.base import ArmArray, Switch, open_worlds
@@ -45,8 +46,8 @@ def measure_dial(
     budget: float = 25.0,
     threads: int = 1,
     on_progress: Callable[[float], None] = lambda share: None,
-) -> dict[str, list[dict[str, Any]]]:
-    """Return entries of the card: "dial" with the switch at each weight, "alone" with each controller.
+) -> dict[str, Any]:
+    """Return entries of the card: "dial" with the switch at each weight, "alone" with each controller, "episode_steps".
 
     Every row has the means of return and cost, the standard deviation of the cost over the episodes, and the share of
     episodes whose cost is above the budget. All rows use the same layouts and the same action noise.
@@ -83,4 +84,5 @@ def measure_dial(
                 "seed": VALIDATION_SEED,
             }
         )
-    return {"dial": rows[: len(weights)], "alone": rows[len(weights) :]}
+    steps = find_task(world).max_episode_steps
+    return {"dial": rows[: len(weights)], "alone": rows[len(weights) :], "episode_steps": steps}
