@@ -13,13 +13,20 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from blendctl import Blender
-from blendctl.controllers import load
+from blendctl.controllers import open_controller
+from blendctl.controllers.zoo import LOOKAHEAD_SETS
 from blendctl.envs.film import open_film
 from blendctl.envs.topdown import MARGIN
 
 TARGET = Path(__file__).parent / "pictures" / "blend.gif"
 SIZE, STRIP = 360, 46  # pixels
-COLORS = {"ppo": (170, 51, 119), "ppo-lagrangian": (0, 114, 178)}
+COLORS = dict(
+    zip(
+        (name.rpartition("/")[2] for name in LOOKAHEAD_SETS["PointGoal1"]),
+        ((170, 51, 119), (213, 94, 0), (0, 158, 115), (0, 114, 178)),
+        strict=True,
+    )
+)
 STEPS, EVERY, TRAIL, SEED = 420, 5, 200, 3
 BUDGET = 25.0  # cost per episode
 
@@ -33,7 +40,7 @@ def film(target: Path, *, steps: int = STEPS, seed: int = SEED) -> None:
     scale = 0.5 * SIZE / (world.task.extents + MARGIN)  # pixels per metre while the robot is in the square
     names = list(COLORS)
     blender = Blender(
-        [load(f"PointGoal1/{name}") for name in names],
+        [open_controller(name, world="PointGoal1") for name in LOOKAHEAD_SETS["PointGoal1"]],
         names,
         features="lookahead",
         cost_budget=BUDGET,
@@ -68,10 +75,10 @@ def _frame(picture, path, *, total: float, cost: float):
             x, y = end
             pen.ellipse([x - 4, y - 4, x + 4, y + 4], outline=(160, 0, 0), width=1)
     font, driver = ImageFont.load_default(15), path[-1][1]
-    for row, name in enumerate(COLORS):
-        y = SIZE + 13 + 20 * row
-        pen.ellipse([10, y - 5, 20, y + 5], fill=COLORS[name] if name == driver else (215, 215, 215))
-        pen.text((28, y), name, fill=(34, 40, 49) if name == driver else (150, 150, 150), font=font, anchor="lm")
+    for place, name in enumerate(COLORS):
+        x, y = 10 + 70 * (place // 2), SIZE + 13 + 20 * (place % 2)
+        pen.ellipse([x, y - 5, x + 10, y + 5], fill=COLORS[name] if name == driver else (215, 215, 215))
+        pen.text((x + 18, y), name, fill=(34, 40, 49) if name == driver else (150, 150, 150), font=font, anchor="lm")
     pen.text((SIZE - 10, SIZE + 13), f"return {total:5.2f}", fill=(34, 40, 49), font=font, anchor="rm")
     pen.text((SIZE - 10, SIZE + 33), f"cost {cost:.0f} of {BUDGET:.0f}", fill=(34, 40, 49), font=font, anchor="rm")
     return np.asarray(image)
