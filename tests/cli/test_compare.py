@@ -69,7 +69,7 @@ def test_finished_units_are_not_run_again_and_methods_can_be_added(folder, capsy
     assert set(copy["methods"]) == {"performant", "safe", "paper", "shared"}
 
 
-def test_methods_that_look_ahead_use_all_controllers_that_ship_unless_others_are_named(tmp_path, capsys):
+def test_methods_that_look_ahead_use_the_set_that_ships_unless_others_are_named(tmp_path, capsys):
     words = ("--methods", "lookahead", "paper", *SHORT, "--set", "lookahead.prefer=0.5")
     code, out, _ = call(capsys, "compare", "PointPush1", *words, "--out", tmp_path / "all")
     methods = json.loads((tmp_path / "all" / "compare.json").read_text())["methods"]
