@@ -249,7 +249,7 @@ def dial() -> Drawing:
         for row, color in zip(alone, ("b", *["d"] * (len(alone) - 2), "a"), strict=True):
             x, y = place(row)
             drawing.dot((x, y), color, radius=6)
-            dx, dy, anchor = LABELS[color]
+            dx, dy, anchor = LABELS["a" if row["cost_mean"] < 0.1 * widest else color]  # not across the axis
             drawing.text(row["name"].rpartition("/")[2], x + dx, y + dy, kind=f"{color} small bold", anchor=anchor)
         drawing.text(world, *drawing.at(0, 1.08), kind="ink bold")
     drawing.text("green: settings of the dial, on validation episodes", 60, 374, kind="c small")
