@@ -72,6 +72,19 @@ def test_progress_shows_names_as_text(monkeypatch, capsys):
     assert "\x1b]0;" not in capsys.readouterr().err
 
 
+def test_without_a_terminal_progress_is_a_line_a_minute(monkeypatch, capsys):
+    def progress(steps):
+        with progress_bar(counted=True) as bar:
+            task = bar.add_task("simulating", total=4)
+            for _ in range(steps):
+                bar.update(task, advance=1)
+        return capsys.readouterr().err
+
+    assert progress(4) == ""
+    monkeypatch.setattr("blendctl.cli.output.LINE_SECONDS", 0.0)
+    assert progress(2).splitlines() == ["simulating  25% after 0 min", "simulating  50% after 0 min"]
+
+
 def test_errors_hold_no_control_characters(capsys, tmp_path):
     with pytest.raises(SystemExit):
         main(["report", str(tmp_path / HOSTILE.replace("/", ""))])

@@ -44,11 +44,16 @@ def live_display(
     from blendctl.cli.output import make_console, progress_bar
 
     console = make_console()
-    if not console.is_terminal:
-        yield lambda stats, record: None
-        return
     progress = progress_bar()
     task = progress.add_task(title, total=total)
+    if not console.is_terminal:
+
+        def log(stats: EpisodeStats, record: Record) -> None:
+            if stats.steps % BLOCK == 0:
+                progress.update(task, completed=stats.steps)
+
+        yield log
+        return
     blocks: deque[float] = deque([0.0], maxlen=BARS)
     full_blocks, last_refresh = 0, 0.0
 

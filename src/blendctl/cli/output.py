@@ -6,6 +6,7 @@ Text from files and peers is printed as plain text: no markup, and no control ch
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 STDOUT = Path("-")
+LINE_SECONDS = 60.0  # between lines of progress in a log
 
 
 def make_table(*columns: str, left: int = 1, title: str | None = None, caption: str | None = None) -> Table:
@@ -105,14 +107,26 @@ def json_bytes(data: Any) -> bytes:
 
 
 def progress_bar(*, counted: bool = False, quiet: bool = False) -> Progress:
-    """Make a progress bar on stderr, shown only on a terminal and erased at the end.
+    """Make a progress bar on stderr, erased at the end; without a terminal it prints a line a minute.
 
     With `counted` it shows "3/10" instead of a percentage.
     """
     from rich import progress
 
     console = make_console()
-    return progress.Progress(
+
+    class LoggedProgress(progress.Progress):
+        logged = time.monotonic()
+
+        def update(self, task_id: progress.TaskID, **changes: Any) -> None:
+            super().update(task_id, **changes)
+            if console.is_terminal or quiet or time.monotonic() < self.logged + LINE_SECONDS:
+                return
+            self.logged = time.monotonic()
+            task = next(task for task in self.tasks if task.id == task_id)
+            console.print(f"{task.description}  {task.percentage:.0f}% after {(task.elapsed or 0.0) / 60:.0f} min")
+
+    return LoggedProgress(
         progress.TextColumn("{task.description}", markup=False),
         progress.BarColumn(bar_width=20),
         progress.MofNCompleteColumn() if counted else progress.TaskProgressColumn(),

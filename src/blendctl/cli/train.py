@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blendctl.cli import completers
-from blendctl.cli.output import echo, progress_bar, table_console
+from blendctl.cli.output import echo, make_console, progress_bar, table_console
 from blendctl.cli.world_argument import world_argument
 from blendctl.controllers import load, write_controller
 from blendctl.controllers.card import make_card
@@ -137,12 +137,13 @@ def train(
 
 def _train(run: TrainingRun, console: Console, *, quiet: bool) -> bool:
     """Train with a progress bar; return False if Ctrl-C stopped the run (the state is saved)."""
-    with DelayedInterrupt() as interrupt, progress_bar(quiet=quiet) as progress:
+    lines = quiet or not make_console().is_terminal  # a line per ten updates instead of a bar
+    with DelayedInterrupt() as interrupt, progress_bar(quiet=lines) as progress:
         task = progress.add_task("simulating", total=run.config.steps, completed=run.trainer.steps)
         for record in run.records():
             line = _line(record, run.config)
             progress.update(task, completed=min(record.steps, run.config.steps), description=line)
-            if progress.disable and record.update % 10 == 0:
+            if lines and record.update % 10 == 0:
                 console.print(f"{record.steps:>10,} steps  {line}")
             if interrupt.requested:
                 run.checkpoint()
