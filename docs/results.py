@@ -19,7 +19,7 @@ from blendctl.experiments.standings import point_means
 from blendctl.reports.scatter import draw_scatter, figure_bytes
 
 ROOT = Path(__file__).parent.parent
-README, LOOKAHEAD = ROOT / "README.md", ROOT / "docs" / "lookahead.md"
+README, LOOKAHEAD, ALL = ROOT / "README.md", ROOT / "docs" / "lookahead.md", ROOT / "docs" / "lookahead-results.md"
 PICTURES = ROOT / "docs" / "pictures"
 RESULTS = ROOT / "results"
 JUDGED = range(10_000_000, 10_000_200)  # seeds of the episodes
@@ -64,7 +64,7 @@ PUBLISHED = {  # by directory
     "compare-{}-push": WITH_PUSH,
     "compare-{}-dwa-stop": WITH_WINDOW_AND_STOP,
 }
-MEASURED = {  # the same for docs/lookahead.md, with all variants
+MEASURED = {  # the same for docs/lookahead-results.md: all variants
     **PUBLISHED,
     "compare-{}": COMPARED | ORACLE,
     "compare-{}-ceiling": ORACLE,
@@ -80,6 +80,7 @@ MEASURED = {  # the same for docs/lookahead.md, with all variants
     },
     "simulated-{}": SIMULATED,
 }
+PAGES = {LOOKAHEAD: PUBLISHED, ALL: MEASURED}
 SCATTERED = {  # the same for the scatter of a world: short names, of which the part before a comma is the method
     "compare-{}": {
         **{name: name for name in ("performant", "safe", "random-episode", "simplex", "paper", "ceiling")},
@@ -108,9 +109,9 @@ def with_tables(text: str) -> str:
     return _replaced(text, tables)
 
 
-def with_measured(text: str) -> str:
-    """Return the text of docs/lookahead.md with its table of results replaced."""
-    return _replaced(text, {COMPARE_HEAD: _compare_rows(MEASURED)})
+def with_compared(text: str, directories: dict[str, dict[str, str]]) -> str:
+    """Return a text with its table of comparisons replaced: `directories` of `PAGES`."""
+    return _replaced(text, {COMPARE_HEAD: _compare_rows(directories)})
 
 
 def _replaced(text: str, tables: dict[str, list[list[str]]]) -> str:
@@ -235,6 +236,7 @@ def _return_and_cost(summary: dict[str, Any]) -> list[str]:
 
 if __name__ == "__main__":
     README.write_text(with_tables(README.read_text()))
-    LOOKAHEAD.write_text(with_measured(LOOKAHEAD.read_text()))
+    for page, directories in PAGES.items():
+        page.write_text(with_compared(page.read_text(), directories))
     for world in PAIRS:
         (PICTURES / f"compare-{world}.svg").write_bytes(figure_bytes(draw_scatter(scattered(world)), "svg"))

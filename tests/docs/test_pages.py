@@ -28,9 +28,11 @@ def test_the_page_of_commands_matches_the_commands():
 
 def test_the_tables_of_results_match_the_published_results_and_the_zoo():
     written = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert written == script("results").with_tables(written), "run: python docs/results.py"
-    measured = (DOCS / "lookahead.md").read_text(encoding="utf-8")
-    assert measured == script("results").with_measured(measured), "run: python docs/results.py"
+    results = script("results")
+    assert written == results.with_tables(written), "run: python docs/results.py"
+    for page, directories in results.PAGES.items():
+        written = page.read_text(encoding="utf-8")
+        assert written == results.with_compared(written, directories), "run: python docs/results.py"
 
 
 def test_the_table_of_the_gallery_matches_the_published_cards():
