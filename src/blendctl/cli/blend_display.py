@@ -49,8 +49,7 @@ def live_display(
     if not console.is_terminal:
 
         def log(stats: EpisodeStats, record: Record) -> None:
-            if stats.steps % BLOCK == 0:
-                progress.update(task, completed=stats.steps)
+            progress.update(task, completed=stats.steps)
 
         yield log
         return

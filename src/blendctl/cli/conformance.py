@@ -38,7 +38,7 @@ def conformance(folder: Path, json_file: Path | None) -> None:
         for path in paths:
             progress.update(task, description=path.stem)
             reports.append(compare_recording(load_recording(path)))
-            progress.advance(task)
+            progress.update(task, advance=1)
     table_console(json_file).print(_table(reports))
     write_json(json_file, {"worlds": {world_id(report.name): report.as_json() for report in reports}})
     failures = [f"{report.name}: {failure}" for report in reports for failure in report.failures()]
