@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from blendctl.blender.bench import Bench, BenchRules
-from blendctl.features import Custom
+from blendctl.features import BoundFeature, Custom
 
 
 class Discounted(Custom):
@@ -16,8 +16,30 @@ class Bootstrapped(Custom):
 
     bootstraps = True
 
-    def target(self, feedback, observation):
+    def target(self, feedback, observation, *, steps):
         return feedback + 10.0
+
+
+class Budgeted(BoundFeature):
+    """Keeps what was spent at each decision, and the costs of finished episodes."""
+
+    size = 2
+    bootstraps = True
+
+    def __init__(self):
+        self.spent, self.ended = [], []
+
+    def bind(self, controllers, *, objectives):
+        return self
+
+    def __call__(self, observation, action, arm):
+        return [0.5, 0.5]
+
+    def begin_stage(self, spent, episode_step):
+        self.spent.append(float(spent[0]))
+
+    def end_episodes(self, costs):
+        self.ended.extend(costs.tolist())
 
 
 def act(blender, observation, times):
@@ -102,3 +124,41 @@ def test_a_benched_controller_is_reinstated_where_no_other_can_drive():
     assert not bench.fit(0, 5)
     bench.reinstate(0, 9)  # already fit
     assert bench.until == [6]
+
+
+def test_late_costs_of_the_running_episode_count_against_its_budget(make, observation):
+    feature = Budgeted()
+    blender = make(features=feature)
+    for step in range(1, 7):
+        blender.act(observation)
+        if step > 3:
+            assert blender.observe(0.0, 1.0, step=step - 3) == "late"
+    assert feature.spent == [0.0, 0.0, 0.0, 0.0, 1.0, 2.0]
+    blender.end_episode()
+    assert feature.ended == [3.0]
+    blender.observe(0.0, 1.0, step=4)  # of an episode that is over
+    blender.act(observation)
+    blender.observe(0.0, 1.0, step=5)
+    assert feature.spent[-1] == 0.0
+    blender.act(observation)
+    assert feature.spent[-1] == 0.0
+
+
+def test_a_known_cost_counts_even_if_the_reward_is_not_a_number(make, observation):
+    feature = Budgeted()
+    blender = make(features=feature)
+    for reward, cost in ((np.nan, 2.0), (0.0, np.nan), (0.0, 1.0)):
+        blender.act(observation)
+        blender.observe(reward, cost)
+    blender.end_episode()
+    assert feature.ended == [3.0]
+
+
+def test_an_episode_without_steps_is_not_an_episode_that_cost_nothing(make, observation):
+    feature = Budgeted()
+    blender = make(features=feature)
+    blender.end_episode()
+    blender.act(observation)
+    blender.observe(0.0, 4.0, done=True)
+    blender.end_episode()
+    assert feature.ended == [4.0]

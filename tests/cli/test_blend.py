@@ -50,23 +50,23 @@ def test_blend_writes_summary_record_and_learner(drive):
 
 def test_a_lookahead_blend_reports_its_budget(tmp_path, capsys):
     where = ("--steps", 60, "--episodes", 2, "--seed", 0, "--no-alone", "--json", tmp_path / "blend.json")
-    code, _, err = call(capsys, "blend", "PointGoal1", "--lookahead", "--cost-budget", 1, *where)
+    code, _, err = call(capsys, "blend", "PointGoal1", "--lookahead", "--cost-budget", 0.1, *where)
     summary = json.loads((tmp_path / "blend.json").read_text())
     assert code == 0
-    assert "warning: a cost budget of 1 per episode is below what the safest setting costs" in err
+    assert "warning: a cost budget of 0.1 per episode is below what the safest setting costs" in err
     assert summary["controllers"] == list(LOOKAHEAD_SETS["PointGoal1"])
-    over = sum(cost > 1 for cost in summary["costs"])
+    over = sum(cost > 0.1 for cost in summary["costs"])
     assert summary["over_budget"] == over / 2
     assert summary["over_budget_ci95"] == proportion_interval(over, 2)
-    assert summary["cost_budget"] == summary["options"]["features"]["cost_budget"] == 1.0
-    assert summary["features"] == "lookahead, cost budget 1"
+    assert summary["cost_budget"] == summary["options"]["features"]["cost_budget"] == 0.1
+    assert summary["features"] == "lookahead, cost budget 0.1"
 
 
 def test_a_budget_below_the_cost_of_the_safe_controller_is_reported_with_the_return_to_expect(tmp_path, capsys):
     where = ("--steps", 20, "--episodes", 1, "--no-alone")
-    code, _, err = call(capsys, "blend", "CarButton1", "--lookahead", "--cost-budget", 20, *where)
+    code, _, err = call(capsys, "blend", "CarButton1", "--lookahead", "--cost-budget", 0.4, *where)
     assert code == 0
-    assert "warning: a cost budget of 20 per episode is below what CarButton1/trpo-lagrangian costs alone" in err
+    assert "warning: a cost budget of 0.4 per episode is below what CarButton1/trpo-lagrangian costs alone" in err
     assert "at a return of about" in err
 
 

@@ -148,8 +148,9 @@ def blends(draw):
         kinds += ["pure-pursuit", "potential-field", "vfh", "dwa", "heading-pid", "stop"]
     arms = draw(st.lists(st.sampled_from(kinds), min_size=2, max_size=4))
     options = {"rule": draw(st.sampled_from(RULES)), "noise": draw(st.sampled_from([0.0, 0.1]))}
+    options["hold"] = draw(st.sampled_from([None, 1, 2, 3]))
     if feature not in ("lookahead", "budget", "paths"):
-        options |= {"hold": draw(st.integers(1, 3)), "scales": draw(st.sampled_from([[1.0, 1.0], [0.5, 3.0]]))}
+        options["scales"] = draw(st.sampled_from([[1.0, 1.0], [0.5, 3.0]]))
         options["discount"] = draw(st.sampled_from([1.0, 0.99]))
     options["radius"] = draw(st.sampled_from(["determinant", "paper"]))
     return {

@@ -152,6 +152,33 @@ def test_wrong_settings_are_refused(settings, message):
         Dial(RANGE, POINTS, **settings)
 
 
+def test_the_settings_of_a_card_are_scaled_to_the_length_of_an_episode():
+    point = {"weight": 0.1, "return_mean": 9.0, "cost_mean": 20.0, "cost_std": 30.0, "episodes": 100}
+    card = {"dial": [point], "episode_steps": 400}
+    assert card_points(card, episode_steps=400) == card_points(card) == [DialPoint(0.1, 9.0, 20.0, 30.0)]
+    assert card_points(card, episode_steps=100) == [DialPoint(0.1, 2.25, 5.0, 15.0)]  # bursts weigh more
+    assert card_points(card, episode_steps=800) == [DialPoint(0.1, 18.0, 40.0, 60.0)]
+    assert DialPoint(0.1, 9.0, 20.0).scaled(0.5) == DialPoint(0.1, 4.5, 10.0)
+
+
+def test_a_cost_that_is_not_known_is_met_by_the_safest_setting_and_not_averaged():
+    dial = budget()
+    assert dial.weights([np.nan, 0.0], [10, 10]) == pytest.approx([1.0, budget().weights([0.0], [10])[0]])
+    dial.end_episodes(np.array([np.nan, np.inf]))
+    assert dial.aim == 1.0
+
+
+def test_the_latch_and_its_warning_speak_of_the_setting_that_drives():
+    noisy = [DialPoint(0.02, 28.0, 50.0, 9.0), DialPoint(0.3, 26.0, 13.9, 9.0), DialPoint(1.0, 23.0, 13.0, 9.0, 100)]
+    dial = Dial(RANGE, noisy, cost_budget=13.5)
+    assert (dial.safest_weight, dial.safest_cost) == (0.3, 13.9)
+    assert dial.safest_within == noisy[1].cost_within
+    assert "13.9" in str(dial.warning)
+    free = Dial(RANGE, [DialPoint(0.02, 9.0, 5.0), DialPoint(1.0, 0.0, 0.0)], cost_budget=0.0)
+    assert free.warning is None
+    assert free.weights([0.0], [0]) == pytest.approx([1.0])
+
+
 def test_a_budget_needs_measured_settings():
     with pytest.raises(InputError, match="two settings"):
         Dial(RANGE, cost_budget=25.0)

@@ -1,15 +1,16 @@
 """The look-ahead context decides as its networks do, calibrates by bootstrapped feedback, and follows the dial."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from path_networks import network_of_world
 
 from blendctl import Blender, BlenderBatch, run
-from blendctl.controllers import load, write_lookahead
+from blendctl.controllers import load, open_controller, write_lookahead
 from blendctl.controllers.controller_file import write_controller
-from blendctl.controllers.zoo import find_lookahead
+from blendctl.controllers.zoo import LOOKAHEAD_SETS, find_lookahead
 from blendctl.envs import SingleWorld
 from blendctl.errors import InputError
 from blendctl.features import LookAhead, Scaled, SimulatedLookAhead, UnitLength
@@ -71,10 +72,10 @@ def test_the_target_adds_the_discounted_value_of_where_the_stage_ended(pair, obs
     level = network.level_unit
     unit = 4 * (level[0] + weight * level[1])
     carry = network.discount**network.hold
-    target = feature.target(np.array([[0.5, -2.0], [0.0, 0.0]]), observations[:2])
+    target = feature.target(np.array([[0.5, -2.0], [0.0, 0.0]]), observations[:2], steps=5)
     assert target[0, 0] == pytest.approx((0.5 + carry * after.returns[0, best[0]]) / unit)
     assert target[0, 1] == pytest.approx(weight * (-2.0 - carry * after.costs[0, best[0]]) / unit)
-    assert feature.target(np.zeros(2), observations[1]) == pytest.approx(target[1])
+    assert feature.target(np.zeros(2), observations[1], steps=5) == pytest.approx(target[1])
 
 
 def drive(blender, *, steps, seed=0):
@@ -189,6 +190,30 @@ def test_an_episode_is_as_long_as_those_of_the_card_or_as_the_user_says(pair):
         bound(pair, episode_steps=0)
 
 
+@pytest.mark.parametrize("hold", [1, 5, 10])
+def test_the_map_and_the_feedback_count_the_steps_of_the_stages(pair, hold):
+    blender = Blender(pair, prefer=0.5, hold=hold, seed=0)
+    drive(blender, steps=60)
+    memory: Any = blender.feature
+    assert memory._memory._memory.maps.age[0] == 60 // hold, "the map was never started again"
+    rows = np.zeros((1, blender.feature.network.encoding.observation_size))
+    blender.feature.begin_stage(np.zeros(1), np.zeros(1, np.int64))
+    short, long = (blender.feature.target(np.zeros((1, 2)), rows, steps=steps) for steps in (2, 12))
+    assert long == pytest.approx(short * blender.feature.discount**10)
+
+
+def test_the_same_rate_of_costs_is_the_same_setting_in_a_shorter_episode(pair):
+    names = LOOKAHEAD_SETS["PointGoal1"]
+    drivers = [open_controller(name, world="PointGoal1") for name in names]
+    network = find_lookahead(drivers)
+    whole = LookAhead(network, cost_budget=100.0).bind(drivers, objectives=2).dial
+    part = LookAhead(network, cost_budget=10.0, episode_steps=100).bind(drivers, objectives=2).dial
+    assert part.safest_cost == pytest.approx(0.1 * whole.safest_cost)
+    assert part.expected_return(10.0) <= 0.1 * whole.expected_return(100.0)
+    few = LookAhead(network, cost_budget=1.5, episode_steps=100).bind(drivers, objectives=2)
+    assert "costs alone on average, 2.0" in few.warning, "a tenth of what ppo-lagrangian costs in 1,000 steps"
+
+
 def test_it_is_the_default_of_controllers_that_have_networks_and_says_so(pair):
     assert "features: lookahead, prefer 0.5;" in repr(Blender(pair))
     assert "features: lookahead, cost budget 25;" in repr(BlenderBatch(pair, 2, cost_budget=25.0))
@@ -239,6 +264,13 @@ def test_other_controllers_orders_and_objectives_are_refused(pair):
     for objectives in (["reward", "-cost_hazards"], ["-cost", "reward"], ["reward", "-cost", "-cost_hazards"]):
         with pytest.raises(InputError, match="look-ahead needs the objectives reward, -cost, actually"):
             Blender(pair, features="lookahead", objectives=objectives)
+    with pytest.raises(InputError, match="a cost budget needs the objectives reward, -cost, actually: reward"):
+        Blender(pair, objectives=["reward"], cost_budget=25.0)
+    shipped = [open_controller(name, world="PointGoal1") for name in LOOKAHEAD_SETS["PointGoal1"]]
+    with pytest.raises(InputError, match=r"another order of controllers; use: PointGoal1/ppo, PointGoal1/trpo, dwa"):
+        Blender(shipped[::-1], features="lookahead")
+    with pytest.raises(InputError, match="name all of them, in this order"):
+        Blender(pair, features=LookAhead(find_lookahead(shipped)))
     with pytest.raises(InputError, match='need features="lookahead"'):
         Blender(pair, features="predictions", cost_budget=25.0)
 

@@ -179,7 +179,7 @@ def test_a_decision_shares_its_futures_with_the_feedback_before_it(pair, world):
     feature = bound(world, pair, horizon=6, samples=1)
     rows = world.observation[None]
     feature.begin_stage(np.zeros(1), np.zeros(1, np.int64))
-    feature.target(np.zeros((1, 2)), rows)
+    feature.target(np.zeros((1, 2)), rows, steps=5)
     steps = feature.simulated_steps
     feature.begin_stage(np.zeros(1), np.full(1, 5))
     feature(rows, None, 0), feature(rows, None, 1)

@@ -73,7 +73,8 @@ class BanditSwitch(Switch):
         self.feedback = self.objectives.arrays(self.signals(batch.reward, batch.cost, batch.infos))
         self._total += self.feedback * self.features.discount**self._held if self._held else self.feedback
         ended = batch.ended.any()
-        self._held = 0 if ended else (self._held + 1) % self.hold
+        steps = self._held + 1
+        self._held = 0 if ended else steps % self.hold
         if ended:
             self.features.end_episodes((batch.input.spent + batch.cost)[batch.ended])
         if self._held or self.frozen:
@@ -83,7 +84,7 @@ class BanditSwitch(Switch):
             # Nothing is known beyond the end of an episode; a row of zeros changes no learner.
             known = ~batch.ended[:, None]
             psi = np.where(known, psi, 0.0)
-            total = np.where(known, self.features.target(total, batch.observations), 0.0)
+            total = np.where(known, self.features.target(total, batch.observations, steps=steps), 0.0)
         if isinstance(self.bandit, BlendingBandit):
             self.bandit.update_many(psi, total)
         else:

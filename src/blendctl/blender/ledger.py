@@ -121,7 +121,7 @@ class Ledger:
         if stage is not None and not stage.retired:
             stage.spoiled |= not stage.closed
             if self.bootstraps and observation is not None and stage.complete and stage.feedback is not None:
-                stage.feedback = self.feature.target(stage.feedback, observation)
+                stage.feedback = self.feature.target(stage.feedback, observation, steps=stage.steps)
                 stage.bootstrapped = True
                 self._learn(stage)
             self._retire(stage)
@@ -131,7 +131,8 @@ class Ledger:
         if self.present is not None and not self.present.retired:
             self.present.ended = True
             self._retire(self.present)
-        self.feature.end_episodes(np.array([self._spent]))
+        if self._steps:
+            self.feature.end_episodes(np.array([self._spent]))
         self._steps, self._spent = 0, 0.0
 
     @property
@@ -160,6 +161,7 @@ class Ledger:
         entry.seen |= 1 << bit
         counts.observed += 1
         result: Observed = "late" if late else "counted"
+        self._charge(entry, signals["cost"] or 0.0)
         # A sum of a few numbers takes less time than a compiled call; one that overflows says nothing.
         if isfinite(sum(feedback.tolist())) or finite_vector(feedback):
             entry.reward += signals["reward"] or 0.0
@@ -167,8 +169,6 @@ class Ledger:
             if bit and self._discount != 1.0:
                 feedback = feedback * self._discount**bit
             entry.feedback = feedback if entry.feedback is None else entry.feedback + feedback
-            if not late:
-                self._spent += signals["cost"] or 0.0
             if entry.closed and self._learn(entry) and not late:
                 result = "learned"
         else:
@@ -178,6 +178,12 @@ class Ledger:
             del self.pending[entry.choice.stage]
             self._write(entry)
         return result
+
+    def _charge(self, entry: _OpenStage, cost: float) -> None:
+        """Count the cost of a step, late or not, if the episode of its stage still runs."""
+        assert self.present is not None
+        if entry.choice.episode == self.present.choice.episode and not self.present.ended and isfinite(cost):
+            self._spent += cost
 
     def _find(self, stage: int | None, step: int | None, now: int) -> tuple[_OpenStage | None, int]:
         """Find the stage that feedback belongs to, and which of its steps (from 0)."""

@@ -328,7 +328,9 @@ def _lookahead_settings(options: dict[str, Any], *, environment: EnvironmentSpec
         return {}
     if options["features"] not in (None, "lookahead"):
         raise InputError(f"--lookahead, --cost-budget and --prefer do not go with --features {options['features']}")
-    limit = environment.episode_limit()
+    # Where episodes may end before the limit, the card of the networks knows better how long they are.
+    measured = lookahead not in ("simulated", "twin") and not environment.is_world and environment.episode_steps is None
+    limit = None if measured else environment.episode_limit()
     episode: dict[str, Any] = {} if limit is None else {"episode_steps": limit}
     if lookahead in ("simulated", "twin"):
         if lookahead == "twin" and not environment.is_world:

@@ -217,9 +217,11 @@ class LookAheadNetwork:
         if sorted(digests) == sorted(self.digests):
             raise InputError(f"these are look-ahead networks of another order of controllers; use the order {names}")
         given = ", ".join(map(controller_label, controllers))
+        same = len(digests) == len(self.digests)
+        reason = "the digests of the controllers' weights differ" if same else "name all of them, in this order"
         raise InputError(
-            f"these look-ahead networks were trained for {names}, actually: {given}; the digests of the controllers' "
-            "weights differ. Train networks for these controllers with: blendctl train-lookahead"
+            f"these look-ahead networks were trained for {names}, actually: {given}; {reason}. "
+            "Train networks for these controllers with: blendctl train-lookahead"
         )
 
     def _differences(self, inputs: Array) -> FloatArray:

@@ -9,6 +9,7 @@ import inspect
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from types import FunctionType
 from typing import Any
@@ -137,7 +138,8 @@ class EnvironmentSpec:
             return find_task(self.name).max_episode_steps
         from blendctl.envs.lockstep import episode_limit
 
-        return episode_limit(self.make())
+        with closing(self.make()) as env:
+            return episode_limit(env)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON data."""

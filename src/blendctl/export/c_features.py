@@ -215,10 +215,9 @@ def _lookahead(builder: CBuilder, spec: BlendSpec, bound: BoundLookAhead) -> Fea
     low, high = network.weight_range
     constants = define(
         LOOKAHEAD_INPUTS=network.input_size,
-        LOOKAHEAD_HOLD=bound.hold,
         LOOKAHEAD_DIFFERENCES=len(differences),
         HEADROOM=HEADROOM,
-        STAGE_DISCOUNT=network.discount**bound.hold,
+        STAGE_DISCOUNT=network.discount**spec.hold,
     )
     constants += array("level_unit", network.level_unit, kind="float")
     constants += array("difference_unit", network.difference_unit, kind="float")

@@ -103,8 +103,11 @@ class BoundFeature(Protocol):
         """Record the costs (episodes,) of finished episodes."""
         return
 
-    def target(self, feedback: FloatArray, observations: Any) -> FloatArray:
-        """Return what psi predicts, from the feedback (objectives,) or (n, objectives) and the final observations."""
+    def target(self, feedback: FloatArray, observations: Any, *, steps: int) -> FloatArray:
+        """Return what psi predicts, from the feedback (objectives,) or (n, objectives) of a stage of `steps`.
+
+        observations: where the stage ended.
+        """
         return feedback
 
     def foresight(self) -> StageForesight | None:

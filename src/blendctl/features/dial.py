@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,19 @@ class DialPoint:
         shape = (self.cost_mean / self._spread) ** 2
         return max(gamma_quantile(shape, WITHIN) / shape, 1.0) * self.cost_mean
 
+    def scaled(self, length: float) -> DialPoint:
+        """Return the setting for episodes that are `length` times as long.
+
+        The spread of the cost grows with its mean if episodes differ, with the root of the length if costs come at
+        random; the larger one is taken.
+        """
+        return replace(
+            self,
+            return_mean=length * self.return_mean,
+            cost_mean=length * self.cost_mean,
+            cost_std=None if self.cost_std is None else max(length, math.sqrt(length)) * self.cost_std,
+        )
+
     @property
     def cost_error(self) -> float:
         """Standard error of the mean cost."""
@@ -64,12 +77,16 @@ def card_steps(card: Mapping[str, Any]) -> int:
     return int(card.get("episode_steps", EPISODE_STEPS))
 
 
-def card_points(card: Mapping[str, Any]) -> list[DialPoint]:
-    """Return the settings that the card of look-ahead networks lists; older cards have no spread of the cost."""
-    return [
+def card_points(card: Mapping[str, Any], *, episode_steps: int | None = None) -> list[DialPoint]:
+    """Return the settings that the card of look-ahead networks lists, for episodes of `episode_steps`.
+
+    None: as long as they were measured. Older cards have no spread of the cost.
+    """
+    points = [
         DialPoint(p["weight"], p["return_mean"], p["cost_mean"], p.get("cost_std"), p["episodes"])
         for p in card.get("dial", [])
     ]
+    return points if episode_steps is None else [point.scaled(episode_steps / card_steps(card)) for point in points]
 
 
 class Dial:
@@ -127,6 +144,9 @@ class Dial:
         within = [point.cost_within for point in ordered] if self.cost_budget is not None else self._costs
         self._costs_within = np.minimum.accumulate(np.array(within))
         self._returns = np.array([point.return_mean for point in ordered])
+        # Mean cost per episode of the safest setting, and what a share WITHIN of its episodes cost at most.
+        self.safest_cost = float(self._costs[safe]) if ordered else math.nan
+        self.safest_within = float(self._costs_within[safe]) if ordered else math.nan
 
     @property
     def curve(self) -> tuple[FloatArray, FloatArray]:
@@ -134,22 +154,17 @@ class Dial:
         return self._costs_within[::-1], self._log_weights[::-1]
 
     @property
-    def safest_cost(self) -> float:
-        """Mean cost per episode of the safest setting, as measured; NaN if it is not known."""
-        return float(self._costs[-1]) if len(self._costs) else math.nan
-
-    @property
     def warning(self) -> str | None:
         """Warning about the budget; None if most episodes should stay within it."""
         if self.cost_budget is None:
             return None
-        budget, safest, within = self.cost_budget, self.safest_cost, float(self._costs_within[-1])
+        budget, safest, within = self.cost_budget, self.safest_cost, self.safest_within
         if budget < safest:
             return (
                 f"a cost budget of {budget:g} per episode is below what the safest setting costs on average, "
                 f"{safest:.1f}; the safest setting drives"
             )
-        if budget * (1.0 - RESERVE) <= safest:
+        if 0.0 < safest >= budget * (1.0 - RESERVE):
             return (
                 f"a cost budget of {budget:g} per episode leaves no room above what the safest setting costs on "
                 f"average, {safest:.1f}, and the reserve for bursts; the safest setting drives from the start, as "
@@ -171,6 +186,7 @@ class Dial:
     def weights(self, spent: ArrayLike, episode_step: ArrayLike) -> FloatArray:
         """Return the cost weight (B,) for the cost spent (B,) until control step episode_step (B,) of the episode."""
         spent, step = np.asarray(spent, np.float64), np.asarray(episode_step, np.float64)
+        spent = np.where(np.isfinite(spent), spent, np.inf)  # a cost that is not known may be any
         if self.cost_budget is None:
             assert self.prefer is not None
             weight = self.high * (self.low / self.high) ** self.prefer
@@ -186,20 +202,24 @@ class Dial:
     def end_episodes(self, costs: FloatArray) -> None:
         """Aim lower after episodes that exceeded the budget, higher after those below it; costs (episodes,)."""
         if self.cost_budget:
-            for cost in costs.tolist():
+            for cost in costs[np.isfinite(costs)].tolist():
                 excess = min(cost / self.cost_budget - 1.0, LARGEST_EXCESS)
                 self.aim = min(max(self.aim * math.exp(-RATE * excess), LOWEST_AIM), 1.0)
 
 
 def check_steps(episode_steps: Any) -> int:
     """Return the control steps of an episode, checked."""
-    if isinstance(episode_steps, bool) or not isinstance(episode_steps, int) or episode_steps < 1:
+    if isinstance(episode_steps, bool) or not isinstance(episode_steps, int | np.integer) or episode_steps < 1:
         raise InputError(f"episode_steps must be a whole number >= 1, actually: {episode_steps!r}")
-    return episode_steps
+    return int(episode_steps)
 
 
 def _number(name: str, value: float, most: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value <= most:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float | np.integer | np.floating)
+        or not 0 <= value <= most
+    ):
         allowed = "0 (safest) to 1 (most performant)" if most == 1.0 else f"a number from 0 to {most:g}"
         raise InputError(f"{name} must be {allowed}, actually: {value!r}")
     return float(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from blendctl.arrays import FloatArray
 from blendctl.controllers.base import Controller
 from blendctl.controllers.lookahead_file import read_lookahead
 from blendctl.controllers.lookahead_network import EpisodeMemory, Foresight, LookAheadNetwork, controller_label
-from blendctl.controllers.zoo import find_lookahead, lookahead_file
+from blendctl.controllers.zoo import find_lookahead, lookahead_file, other_order
 from blendctl.errors import InputError
 from blendctl.features.base import BoundFeature, LookAheadInfo, StageForesight
 from blendctl.features.dial import PREFER, Dial, card_points, card_steps, check_steps
@@ -47,7 +46,7 @@ class LookAhead:
 
     network: look-ahead networks, their file, or their name in the zoo; None uses those that ship for these controllers.
     prefer, cost_budget, episode_steps: the dial, see `blendctl.features.dial.Dial`. Without episode_steps, episodes are
-    as long as those that the networks' card measured.
+    as long as those that the networks' card measured; for others its returns and costs are scaled.
     flattening: how observations that are not vectors become what the networks take.
     """
 
@@ -71,7 +70,7 @@ class LookAhead:
         steps = card_steps(network.card) if self.episode_steps is None else check_steps(self.episode_steps)
         dial = Dial(
             network.weight_range,
-            card_points(network.card),
+            card_points(network.card, episode_steps=steps),
             prefer=self.prefer,
             cost_budget=self.cost_budget,
             episode_steps=steps,
@@ -85,10 +84,10 @@ class LookAhead:
             return read_lookahead(lookahead_file(self.network))
         network = find_lookahead(controllers)
         if network is None:
-            for order in itertools.permutations(controllers) if len(controllers) <= 5 else ():
-                if find_lookahead(order) is not None:
-                    names = ", ".join(map(controller_label, order))
-                    raise InputError(f"there are look-ahead networks for another order of controllers; use: {names}")
+            order = other_order(controllers)
+            if order is not None:
+                names = ", ".join(map(controller_label, order))
+                raise InputError(f"there are look-ahead networks for another order of controllers; use: {names}")
             names = " ".join(map(controller_label, controllers))
             raise InputError(
                 f"there are no look-ahead networks for the controllers {names}, in this order; train them with "
@@ -104,11 +103,12 @@ def budget_warning(dial: Dial, card: Mapping[str, Any]) -> str | None:
     if dial.warning is not None or dial.cost_budget is None or not alone:
         return dial.warning
     safe = alone[-1]
-    if dial.cost_budget >= safe["cost_mean"]:
+    cost = safe["cost_mean"] * dial.episode_steps / card_steps(card)
+    if dial.cost_budget >= cost:
         return None
     return (
         f"a cost budget of {dial.cost_budget:g} per episode is below what {safe['name']} costs alone on average, "
-        f"{safe['cost_mean']:.1f}; the blend should hold it at a return of about "
+        f"{cost:.1f}; the blend should hold it at a return of about "
         f"{dial.expected_return(dial.cost_budget):.1f}"
     )
 
@@ -218,14 +218,14 @@ class BoundLookAhead(BoundFeature):
             objectives=self.objectives,
         )
 
-    def target(self, feedback: FloatArray, observations: Any) -> FloatArray:
+    def target(self, feedback: FloatArray, observations: Any, *, steps: int) -> FloatArray:
         """Add the value of the observations (n, ...) after a stage to its feedback (n, 2), in the units of psi."""
         observations = observations if self.flattening is None else self.flattening(observations)
         rows = np.atleast_2d(np.asarray(observations, np.float64))
         weight = np.broadcast_to(self.weight, (len(rows),))
-        after = self.network.foresee(rows, weight, self._memory.observe(rows, self._step + self.hold))
+        after = self.network.foresee(rows, weight, self._memory.observe(rows, self._step + steps))
         at, best = np.arange(len(rows)), after.best
-        carry = self.discount**self.hold
+        carry = self.discount**steps
         value = np.stack([after.returns[at, best], -after.costs[at, best]], axis=1)[:, : self.objectives]
         total = np.atleast_2d(feedback) + carry * value
         total[:, 1:] *= weight[:, None]

@@ -81,6 +81,10 @@ def choose_feature(
     feature = LookAhead() if declared is None and dialled else as_feature(declared, controllers, objectives=objectives)
     if isinstance(feature, LOOKING_AHEAD) and tuple(objectives) not in (OBJECTIVES, OBJECTIVES[:1]):
         raise InputError(f"look-ahead needs the objectives {', '.join(OBJECTIVES)}, actually: {', '.join(objectives)}")
+    if cost_budget is not None and "-cost" not in objectives:
+        raise InputError(
+            f"a cost budget needs the objectives {', '.join(OBJECTIVES)}, actually: {', '.join(objectives)}"
+        )
     if not dialled:
         return feature
     if not isinstance(feature, LOOKING_AHEAD):

@@ -122,7 +122,7 @@ class SimulatedLookAhead:
         network = self._find(controllers)
         card = {} if network is None else network.card
         steps = card_steps(card) if self.episode_steps is None else check_steps(self.episode_steps)
-        points = card_points(card) if self.dial is None else self.dial
+        points = card_points(card, episode_steps=steps) if self.dial is None else self.dial
         dial = Dial(
             self.weight_range or (WEIGHT_RANGE if network is None else network.weight_range),
             points,
@@ -239,7 +239,7 @@ class BoundSimulatedLookAhead(BoundFeature):
             objectives=self.objectives,
         )
 
-    def target(self, feedback: FloatArray, observations: Any) -> FloatArray:
+    def target(self, feedback: FloatArray, observations: Any, *, steps: int) -> FloatArray:
         """Add the simulated value of the observations (n, ...) after a stage to its feedback (n, 2), in units of psi.
 
         The next decision uses the same futures. NaN if there are none; the learner refuses it.
@@ -248,7 +248,7 @@ class BoundSimulatedLookAhead(BoundFeature):
         weight = np.broadcast_to(self.weight, (len(rows),))
         if self._stateful:
             self._remembered = remember(self.controllers)
-        self._step = self._step + self.hold
+        self._step = self._step + steps
         try:
             estimate = self.simulate(rows)
         except Exception:  # the next decision meets it again, and reports it
@@ -258,7 +258,7 @@ class BoundSimulatedLookAhead(BoundFeature):
             return np.full(np.shape(feedback), np.nan)
         at, best = np.arange(len(rows)), estimate.best(weight)
         value = np.stack([estimate.returns[at, best], -estimate.costs[at, best]], axis=1)[:, : self.objectives]
-        total = np.atleast_2d(feedback) + self.discount**self.hold * value
+        total = np.atleast_2d(feedback) + self.discount**steps * value
         total[:, 1:] *= weight[:, None]
         total /= self._unit(weight)[:, None]
         return total if np.ndim(feedback) == 2 else total[0]

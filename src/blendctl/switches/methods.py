@@ -160,7 +160,7 @@ _ALL = (
         lambda context, p, _: pooled_bandit(
             context,
             features=LookAhead(
-                context.lookahead, cost_budget=p["cost_budget"], episode_steps=context.worlds.max_episode_steps
+                context.lookahead, cost_budget=p["cost_budget"], episode_steps=_whole_episodes(context.worlds)
             ),
         ),
         {"cost_budget": Parameter((25.0,), "cost that an episode may have")},
@@ -286,6 +286,11 @@ def _horizon(context: RolloutContext, p: Mapping[str, Any]) -> Switch:
         hold=hold,
         scales=(reward_unit * hold, cost_unit * hold),
     )
+
+
+def _whole_episodes(worlds: Any) -> int | None:
+    """Return the control steps of an episode in worlds of blendctl; None for others, whose episodes may end earlier."""
+    return int(worlds.max_episode_steps) if hasattr(worlds, "task") else None
 
 
 def _simulated(context: RolloutContext, simulator: Any, p: Mapping[str, Any]) -> Switch:

@@ -97,12 +97,25 @@ def lookahead_files(controllers: Sequence[Controller]) -> Iterator[Path]:
     the zoo.
     """
     digests = tuple(controller_digest(controller) for controller in controllers)
+    yield from (path for path, known in _known_digests(controllers) if known == digests)
+
+
+def other_order(controllers: Sequence[Controller]) -> list[Controller] | None:
+    """Return the controllers in an order that look-ahead networks exist for, or None."""
+    by_digest = {controller_digest(controller): controller for controller in controllers}
+    for _, known in _known_digests(controllers):
+        if known is not None and sorted(known) == sorted(by_digest):
+            return [by_digest[digest] for digest in known]
+    return None
+
+
+def _known_digests(controllers: Sequence[Controller]) -> Iterator[tuple[Path, tuple[str, ...] | None]]:
+    """Yield the files of look-ahead networks beside the controllers and in the zoo, with the digests they are for."""
     homes = dict.fromkeys(path.parent for c in controllers if isinstance(path := getattr(c, "path", None), Path))
     beside = (path for home in homes for path in sorted(home.glob("*lookahead.safetensors")))
     shipped = (ZOO / f"{name}{LOOKAHEAD_SUFFIX}" for name in lookahead_names())
     for path in dict.fromkeys((*beside, *shipped)):
-        if _digests(path, path.stat().st_mtime_ns) == digests:
-            yield path
+        yield path, _digests(path, path.stat().st_mtime_ns)
 
 
 @functools.cache

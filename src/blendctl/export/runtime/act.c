@@ -80,9 +80,9 @@ static void cut(struct blend_state *s, struct work *w, const double *observation
         return;
     stage->spoiled = stage->spoiled || !stage->closed;
 #if HAS_PATHS
-    /* Python notices an observation here as one after a whole stage of the networks, whether it learns or not. */
+    /* Python notices the observation after a whole stage, whether it learns or not. */
     if (observation && stage->closed && stage->seen == stage->steps && stage->fed)
-        notice_at(s, w, observation, s->episode_steps - stage->steps + LOOKAHEAD_HOLD);
+        notice_at(s, w, observation, s->episode_steps);
 #endif
 #if BOOTSTRAPS && BLEND_LEARNS
     if (observation && stage->closed && stage->seen == stage->steps) {

@@ -10,6 +10,10 @@ int blend_observe(blend_state *s, const double feedback[BLEND_AT_LEAST(BLEND_OBJ
         return BLEND_DUPLICATE;
     stage->observed_at = s->step;
     stage->seen++;
+#if HAS_BUDGET
+    if (!stage->retired && all_finite(feedback + COST_OBJECTIVE, 1))
+        s->spent -= feedback[COST_OBJECTIVE];
+#endif
     if (!all_finite(feedback, OBJECTIVES)) {
         stage->spoiled = 1;
         s->status.refused++;
@@ -19,10 +23,6 @@ int blend_observe(blend_state *s, const double feedback[BLEND_AT_LEAST(BLEND_OBJ
         stage->feedback[k] += D(feedback[k]) * STEP_DISCOUNT(stage->steps - 1);
 #if HAS_PATHS
     stage->fed = 1;
-#endif
-#if HAS_BUDGET
-    if (!stage->retired)
-        s->spent -= feedback[COST_OBJECTIVE];
 #endif
 #if HAS_GUARD
     for (k = 0; k < OBJECTIVES; k++)
@@ -39,7 +39,7 @@ void blend_end_episode(blend_state *s)
     if (s->stage.begun && !s->stage.retired)
         retire(s);
 #if HAS_BUDGET
-    if (COST_BUDGET > 0) {
+    if (COST_BUDGET > 0 && s->episode_steps > 0) {
         const double excess = s->spent / D(COST_BUDGET) - D(1);
         s->aim = limit(s->aim * exp(D(-AIM_RATE) * (excess < D(LARGEST_EXCESS) ? excess : D(LARGEST_EXCESS))),
                 D(LOWEST_AIM), D(1));
