@@ -194,9 +194,10 @@ def _alone(world: str, method: str) -> FloatArray:
 
 def _points(rows: list[dict[str, Any]], method: str) -> FloatArray:
     """Return (networks, episodes, 2): return and cost of a method's episodes."""
-    networks = [row.get("networks") or 0 for row in rows if row["method"] == method]
-    points = np.array([[row["return"], row["cost"]] for row in rows if row["method"] == method])
-    return points[np.argsort(networks, kind="stable")].reshape(len(set(networks)), -1, 2)
+    own = sorted(
+        (row.get("networks") or 0, row["seed"], row["return"], row["cost"]) for row in rows if row["method"] == method
+    )
+    return np.array([row[2:] for row in own]).reshape(len({row[0] for row in own}), -1, 2)
 
 
 def _paper_rows() -> list[list[str]]:

@@ -124,6 +124,29 @@ def test_counterfactual_steps_hold_the_feedback_of_every_arm():
     assert batches[0].counterfactual["cost"].tolist() == [[0.0, 1.0, 2.0]] * 2
 
 
+def test_a_part_of_the_cost_that_is_reported_only_where_it_occurs_is_zero_elsewhere():
+    class Occasional(Countdown):
+        def peek(self, alternatives, *, components=False):
+            reward, cost, _ = super().peek(alternatives)
+            return reward, cost, {"cost_hit": np.ones_like(reward)}
+
+    batch = next(rollout(Occasional(), Alternate(), controllers=PAIR, seed=0, counterfactual_every=1))
+    assert batch.counterfactual["cost_hit"].tolist() == [[0.0] * 3, [1.0] * 3]
+
+
+@pytest.mark.parametrize(("name", "value"), [("reward", np.nan), ("cost", np.inf)])
+def test_feedback_that_is_not_finite_stops_a_rollout(name, value):
+    class Broken(Countdown):
+        def step(self, actions):
+            observations, reward, *ends, infos = super().step(actions)
+            signals = {"reward": reward, "cost": infos["cost"]}
+            signals[name][0] = value if self.time[0] == 2 else 0.0
+            return observations, signals["reward"], *ends, {"cost": signals["cost"]}
+
+    with pytest.raises(StateError, match=f"returned a {name} that is NaN or infinite: {value}"):
+        list(rollout(Broken(), Alternate(), controllers=PAIR, seed=0))
+
+
 def test_only_the_driver_is_asked_where_that_is_enough():
     asked = [[], []]
 

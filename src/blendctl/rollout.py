@@ -180,13 +180,15 @@ def _steps(
         ended = np.asarray(terminated | truncated)
         reward = np.asarray(reward, np.float64)
         cost = np.asarray(infos["cost"] if "cost" in infos else np.zeros(n), np.float64)
+        _check_finite({"reward": reward, "cost": cost}, live)
         counterfactual = None
         if peeked is not None:
             signals = {"reward": peeked[0], "cost": peeked[1], **peeked[2]}
             driven = {**infos, "reward": reward, "cost": cost}
             counterfactual = {name: np.empty((arms, n)) for name in signals}
             for name, values in counterfactual.items():
-                values[others, rows], values[arm, rows] = signals[name], driven[name]
+                # An environment may report a part of the cost only where it occurs.
+                values[others, rows], values[arm, rows] = signals[name], driven.get(name, 0.0)
         batch = StepBatch(
             input=frame,
             arm=arm,
@@ -220,6 +222,16 @@ def _steps(
 
 def _next_seeds(seeds: list[int], due: BoolArray, done: NDArray[np.int64]) -> list[int | None]:
     return [first + int(k) if begins else None for first, begins, k in zip(seeds, due, done, strict=True)]
+
+
+def _check_finite(signals: Mapping[str, FloatArray], live: BoolArray) -> None:
+    """Raise StateError if a signal (B,) of a world that still runs is NaN or infinite."""
+    for name, values in signals.items():
+        if not np.isfinite(values[live]).all():
+            raise StateError(
+                f"the environment returned a {name} that is NaN or infinite: {values[live & ~np.isfinite(values)][0]}; "
+                "the rollout stops"
+            )
 
 
 def _split(choice: NDArray[Any], shape: tuple[int, int]) -> tuple[ArmArray, FloatArray | None]:

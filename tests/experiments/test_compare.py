@@ -8,8 +8,9 @@ from blendctl.errors import InputError
 from blendctl.experiments.compare import ALONE, Comparison
 from blendctl.experiments.comparison_units import episodes
 from blendctl.experiments.engines import FinishedUnit
-from blendctl.experiments.standings import mark_shown, standings
+from blendctl.experiments.standings import mark_shown, point_means, standings
 from blendctl.experiments.units import Result
+from blendctl.statistics import proportion_interval
 from blendctl.switches.methods import METHODS, find_method, with_values
 
 PAIR = ("PointGoal1/ppo", "PointGoal1/ppo-lagrangian")
@@ -33,6 +34,19 @@ def made_up(comparison, outcome):
 def test_the_two_controllers_alone_always_run():
     assert Comparison("PointGoal1", PAIR, ("paper",)).methods == (*ALONE, "paper")
     assert Comparison("blendctl/PointGoal1-v0", PAIR, ("safe", "safe")).methods == ALONE
+
+
+def test_an_interrupted_comparison_of_three_controllers_has_its_finished_methods():
+    comparison = Comparison("PointGoal1", (*PAIR, "stop"), ("random",), episodes=2, values={"random": {"share": "0.4"}})
+    whole = ("performant", "safe", "random")
+    done = [FinishedUnit(entry.unit, Result({}), stored=False) for entry in comparison.units()]
+    left = [one for one, entry in zip(done, comparison.units(), strict=True) if entry.method in whole]
+    finished = comparison.finished(left)
+    assert finished is not None
+    assert finished.methods == whole  # without controller-2, which was to come
+    assert finished.values == {"random": {"share": "0.4"}}
+    assert {entry.method for entry in finished.units()} == set(whole)
+    assert comparison.finished(left[1:]) is None
 
 
 def test_more_controllers_than_two_drive_together():
@@ -196,12 +210,30 @@ def test_standings_are_as_promised():
     assert ceiling["correct_ratio"] is None
 
 
+def test_intervals_over_networks_stay_possible():
+    def points(costs):  # (networks, episodes)
+        return np.stack([np.ones(np.shape(costs)), costs], axis=-1)
+
+    alone = points([np.zeros(200)])[0]
+    none, some, all_or_none = np.zeros((2, 200)), np.zeros((3, 200)), np.zeros((2, 200))
+    some[2, :13], all_or_none[1] = 30.0, 30.0
+    for costs, rate in ((none, 0.0), (some, 13 / 600), (all_or_none, 0.5)):
+        means = point_means(points(costs), alone, alone)
+        low, high = means["over_budget_ci95"]
+        assert means["over_budget"] == pytest.approx(rate)
+        assert 0.0 <= low <= rate <= high <= 1.0
+        assert high >= proportion_interval(round(200 * rate), 200)[1]
+        assert 0.0 <= means["cost_ci95"][0] <= means["cost_ci95"][1] <= 30.0
+    assert point_means(points(np.ones((2, 1))), alone[:1], alone[:1])["return_ci95"] is None
+
+
 def test_controllers_that_do_not_differ_leave_scores_empty():
     comparison = Comparison("PointGoal1", PAIR, ("simplex",), episodes=2, seed=0)
     summary = standings(comparison.compared(), made_up(comparison, lambda *_: (1.0, 1.0)))
     assert "no corner" in summary["corner"]["reason"]
     assert summary["methods"]["simplex"]["corner_score"] is None
     assert summary["methods"]["simplex"]["corner_score_reason"] == summary["corner"]["reason"]
+    assert summary["methods"]["simplex"]["choice"] == "no corner: the middle setting"
 
 
 def test_parameters_can_be_set_and_swept():
@@ -210,6 +242,7 @@ def test_parameters_can_be_set_and_swept():
     assert len(swept.settings) == 2
     assert swept.shown is None
     assert with_values(METHODS["random"], {"share": "0.4"}).shown == 0
+    assert with_values(METHODS["random"], {"share": "0.9,0.1,0.5"}).shown is None  # other values of the same number
     assert with_values(METHODS["simplex"], {"threshold": "3"}).settings == [{"threshold": 3.0, "hold": 1}]
 
 
@@ -237,6 +270,7 @@ def test_wrong_parameters_are_refused(values, words):
         ({"methods": ("ceilling",)}, 'did you mean "ceiling"'),
         ({"world": "PointGaol1"}, 'did you mean "PointGoal1"'),
         ({"controllers": ("PointGoal1/ppo",)}, "two controllers"),
+        ({"methods": ("controller-3",)}, 'no "controller-3": the methods switch between 2 controllers'),
         ({"episodes": 0}, "episodes must be"),
         ({"steps": 0}, "steps must be"),
         ({"seed": 2**32 - 3}, "seeds end"),

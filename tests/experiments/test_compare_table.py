@@ -74,6 +74,39 @@ def test_three_controllers_have_a_row_each():
     assert means == sorted(means, reverse=True)
 
 
+def test_a_training_that_finds_too_little_leaves_its_method_out_unless_requested():
+    env = Corridor()
+    table = blendctl.compare(env, [fast, slow], episodes=1, parameters={"offline": {"episodes": 1, "every": 1000}})
+    assert "too short for windows of 1000" in table.left_out["offline"]
+    assert {"performant", "safe", "random"} <= {row.method for row in table.rows}
+    with pytest.raises(InputError, match="too short for windows"):
+        blendctl.compare(
+            env, [fast, slow], methods=["offline"], episodes=1, parameters={"offline": {"episodes": 1, "every": 1000}}
+        )
+
+
+def test_looking_into_the_future_leaves_the_memory_of_controllers_alone():
+    class Counting:
+        def __init__(self):
+            self.steps, self.longest = 0, 0
+
+        def reset(self):
+            self.steps = 0
+
+        def act(self, observation, rng=None):
+            self.steps += 1
+            self.longest = max(self.longest, self.steps)
+            return fast(observation)
+
+    env, counting = Corridor(), Counting()
+    table = blendctl.compare(
+        env, [counting, slow], methods=["ceiling"], episodes=1,
+        parameters={"ceiling": {"horizon": 5, "every": 5, "samples": 1}},
+    )  # fmt: skip
+    lengths = [row["length"] for row in table.episodes.to_pylist()]
+    assert counting.longest <= max(lengths)
+
+
 class Mute(Corridor):
     """Reports its cost by another name, and cannot be copied."""
 

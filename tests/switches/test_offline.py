@@ -1,9 +1,12 @@
 """The offline-trained switch: fitted Q iteration where the answer is known, and its logs."""
 
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium.spaces import Box
 
-from blendctl.controllers import load, open_controller
+from blendctl.controllers import as_controller, load, open_controller
+from blendctl.envs.lockstep import lock_step
 from blendctl.errors import InputError
 from blendctl.switches import open_worlds
 from blendctl.switches.log_collection import Log, log_drives
@@ -46,6 +49,33 @@ def test_logged_windows_have_one_driver_and_their_sums():
     # windows begin every 5 steps: what one ends with is what a later one begins with
     later = {row.tobytes() for row in log.state}
     assert sum(row.tobytes() in later for row in log.after) > 0.3 * len(log.after)
+
+
+def test_windows_never_cross_the_end_of_an_episode():
+    class Counting(gymnasium.Env):
+        """Observes the seed of the episode and its time; an episode of an odd seed ends early."""
+
+        observation_space, action_space = Box(-1e9, 1e9, (2,)), Box(-1.0, 1.0, (1,))
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            self.seed, self.time = -1.0 if seed is None else float(seed), 0.0
+            return np.array([self.seed, 0.0]), {}
+
+        def step(self, action):
+            self.time += 1.0
+            ended = self.time >= (7 if self.seed % 2 else 30)
+            return np.array([self.seed, self.time]), 1.0, ended, False, {"cost": 0.0}
+
+    controllers = [as_controller(lambda observation: [0.0])] * 2
+    for worlds, episodes in ((4, 1), (1, 4)):
+        envs = lock_step([Counting() for _ in range(worlds)])
+        log = log_drives(envs, controllers, seed=0, every=5, discount=1.0, episodes=episodes)
+        assert (log.state[:, -2] == log.after[:, -2]).all()
+        assert (log.after[:, -1] == log.state[:, -1] + 5).all()
+        assert {0.0, 2.0} <= set(log.state[:, -2])
+        assert log.state[:, -1].max() >= 20.0, "longer episodes are not cut short by the others"
+        assert (log.sums == [5.0, 0.0]).all()
 
 
 def test_a_log_that_is_too_short_is_refused():

@@ -22,7 +22,7 @@ from blendctl.errors import InputError
 from blendctl.experiments.comparison_units import BLEND_EPISODES, EPISODES, TRAIN, describe_blend
 from blendctl.experiments.engines import FinishedUnit
 from blendctl.experiments.units import Unit, environment_digests, file_digests
-from blendctl.switches.methods import METHODS, Method, find_method, with_values
+from blendctl.switches.methods import METHODS, Method, check_controller_number, find_method, with_values
 
 ALONE = ("performant", "safe")  # the methods that define the corner: they always run
 BLEND = "blend"  # the method of a saved blend
@@ -129,6 +129,8 @@ class Comparison:
                 "a comparison needs two controllers or more, performant first and safe last, "
                 f"actually: {len(self.controllers)}"
             )
+        for name in self.methods:
+            check_controller_number(name, self.controllers)
         paths = map(lookahead_file, self.lookahead)
         files = [str(path / LOOKAHEAD_FILE if path.is_dir() else path) for path in paths]
         if len(set(files)) < len(files):
@@ -226,7 +228,10 @@ class Comparison:
             return None
         whole = tuple(name for name in self.methods if name not in left)
         values = {name: chosen for name, chosen in self.values.items() if find_method(name).name in whole}
-        return replace(self, methods=whole, values=values)
+        made = replace(self, values={})
+        for name, value in (("methods", whole), ("values", values)):  # without those that are implied
+            object.__setattr__(made, name, value)
+        return made
 
     def rows(self, planned: Sequence[ComparisonUnit], finished: Iterable[FinishedUnit]) -> pa.Table:
         """Return the table of all episodes: a row per method, networks, setting and episode, in that order."""

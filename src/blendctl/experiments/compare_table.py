@@ -24,7 +24,7 @@ from blendctl.experiments.certify_units import blender_maker
 from blendctl.experiments.compare import ALONE, COLUMNS, TRAINING_SEEDS, Compared, saved_blend
 from blendctl.experiments.method_training import train_method
 from blendctl.experiments.standings import standings
-from blendctl.switches.methods import METHODS, Method, find_method, with_values
+from blendctl.switches.methods import METHODS, Method, check_controller_number, find_method, with_values
 from blendctl.switches.requirements import missing_requirement
 
 __all__ = ["compare", "ComparisonTable", "MethodRow"]
@@ -164,7 +164,13 @@ def compare(
                 seeds = range(seed, seed + episodes)
                 sums = [row for one in seeds for row in drive_blend(first, maker(one), seed=one)]
             else:
-                sums = runner.run(method, setting, episodes=episodes, seed=seed, block=block)
+                try:
+                    sums = runner.run(method, setting, episodes=episodes, seed=seed, block=block)
+                except InputError as error:
+                    if methods is not None or not method.trained:
+                        raise
+                    left_out[method.name] = str(error)  # its training found too little
+                    break
             about = {"method": method.name, "setting": number, "parameters": json.dumps(setting), "networks": 0}
             rows += [
                 about | {"seed": seed + i} | episode_columns(row) | jerk_columns(row) for i, row in enumerate(sums)
@@ -172,7 +178,8 @@ def compare(
             done += 1
             if on_progress is not None:
                 on_progress(done / total)
-    episodes_table = pa.Table.from_pylist(rows, schema=COLUMNS)
+    plan = replace(plan, methods={name: method for name, method in table.items() if name not in left_out})
+    episodes_table = pa.Table.from_pylist([row for row in rows if row["method"] in plan.methods], schema=COLUMNS)
     summary = standings(plan, episodes_table)
     return ComparisonTable(tuple(_row(*item) for item in summary["methods"].items()), episodes_table, summary, left_out)
 
@@ -229,6 +236,7 @@ def _choose(
     names = dict.fromkeys((*ALONE, *between, *(METHODS if asked is None else asked)))
     chosen, left_out = {}, {}
     for name in names:
+        check_controller_number(name, controllers)
         values = {key: ",".join(map(str, _several(value))) for key, value in parameters.get(name, {}).items()}
         method = with_values(find_method(name), values)
         reason = missing_requirement(method, controllers, worlds=worlds)

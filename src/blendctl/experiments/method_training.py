@@ -36,7 +36,7 @@ def train_method(
             seed=seed,
             every=setting["every"],
             discount=setting["discount"],
-            steps=worlds.max_episode_steps,
+            episodes=_each(worlds, setting["episodes"]),
         )
     model = fit(
         log, arms=len(controllers), every=setting["every"], cost_weight=setting["cost_weight"], ridge=setting["ridge"]
@@ -81,8 +81,12 @@ def _drive(
     worlds: Any, switch: Switch, controllers: Sequence[Controller], seed: int, episodes: int
 ) -> Iterator[StepBatch]:
     """Run at least `episodes` episodes in total, equally many in each world; yield the steps."""
-    each = -(-episodes // worlds.num_envs)
-    return rollout(worlds, switch, controllers=controllers, seed=seed, episodes=each)
+    return rollout(worlds, switch, controllers=controllers, seed=seed, episodes=_each(worlds, episodes))
+
+
+def _each(worlds: Any, episodes: int) -> int:
+    """Return the episodes of each world that make at least `episodes` in all."""
+    return int(-(-episodes // worlds.num_envs))
 
 
 def _points(sums: EpisodeSums) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from blendctl.arrays import FloatArray
+from blendctl.arrays import BoolArray, FloatArray
 from blendctl.errors import InputError
 from blendctl.experiments.compare import ALONE, Compared
 from blendctl.experiments.corner import Corner, score_episodes
@@ -35,7 +35,7 @@ class Sample:
     settings: list[dict[str, Any]]
     measures: dict[str, FloatArray]  # each (networks, settings, episodes)
     chosen: NDArray[np.intp]  # (episodes,) setting that represents the method in each episode
-    choice: str  # how it was chosen: "fixed", "on other episodes", "on the same episodes"
+    choice: str  # how it was chosen: "fixed", "on other episodes", "on the same episodes", "no corner: ..."
 
     def shown(self, measure: str) -> FloatArray:
         """Return a measure (networks, episodes) of the episodes that represent the method."""
@@ -138,13 +138,17 @@ def _choose(
     """
     episodes = points.shape[1]
     half = np.arange(episodes) // (block if episodes >= 2 * block else 1) % 2
-    chosen = np.zeros(episodes, np.intp)
+    chosen, scored = np.zeros(episodes, np.intp), False
     for fold in (0, 1):
         scored_on = half != fold if episodes > 1 else np.ones(1, np.bool_)
         corner = Corner(_mean(performant[scored_on]), _mean(safe[scored_on]))
         means = points[:, scored_on].mean(axis=1)
         scores = corner.score(means[:, 0], means[:, 1])
-        chosen[half == fold] = len(points) // 2 if np.isnan(scores).all() else scores.argmax()
+        known = bool(np.isfinite(scores).any())
+        chosen[half == fold] = np.nanargmax(scores) if known else len(points) // 2
+        scored |= known
+    if not scored:
+        return chosen, "no corner: the middle setting"
     return chosen, "on other episodes" if episodes > 1 else "on the same episodes"
 
 
@@ -180,7 +184,7 @@ def point_means(points: FloatArray, performant: FloatArray, safe: FloatArray) ->
         columns = {}
         for name, values in (("return", points[..., 0]), ("cost", points[..., 1])):
             columns |= {f"{name}_mean": float(values.mean()), f"{name}_ci95": _interval(values)}
-        over_interval = _interval(over.astype(np.float64))
+        over_interval = _share_interval(over)
     return {
         "episodes": points.shape[1],
         **columns,
@@ -193,7 +197,22 @@ def point_means(points: FloatArray, performant: FloatArray, safe: FloatArray) ->
 
 
 def _interval(values: FloatArray) -> list[float] | None:
-    """Return the interval of the mean of values (networks, episodes), over both."""
+    """Return the interval of the mean of values (networks, episodes), over both; None of a single episode."""
+    if values.shape[1] < 2:
+        return None
     # The same resamples for every method.
     rng = np.random.default_rng(BOOTSTRAP_SEED)
-    return bootstrap_interval(lambda means: means[0], [values[..., np.newaxis]], rng=rng)
+    ends = bootstrap_interval(lambda means: means[0], [values[..., np.newaxis]], rng=rng)
+    # Few networks are drawn with weights that may be negative; a mean lies between the values.
+    return None if ends is None else [min(max(end, float(values.min())), float(values.max())) for end in ends]
+
+
+def _share_interval(over: BoolArray) -> list[float]:
+    """Return the interval of the share of episodes over (networks, episodes).
+
+    Over networks and episodes, and at least the exact one of the mean share among so many episodes, because a bootstrap
+    knows nothing of what was never seen.
+    """
+    low, high = proportion_interval(round(over.mean() * over.shape[1]), over.shape[1])
+    drawn = _interval(over.astype(np.float64))
+    return [low, high] if drawn is None else [min(low, drawn[0]), max(high, drawn[1])]

@@ -194,7 +194,7 @@ class Store:
 
     def write_json(self, name: str, data: Any) -> None:
         """Write data as an indented JSON file of the directory, atomically."""
-        self.write(name, (json.dumps(data, indent=2) + "\n").encode())
+        self.write(name, (json.dumps(data, indent=2, allow_nan=False) + "\n").encode())
 
     def close(self) -> None:
         """Release the directory for other runs."""

@@ -53,32 +53,42 @@ class RandomTurns(Switch):
 
 
 def log_drives(
-    worlds: Any, controllers: Sequence[Controller], *, seed: int, every: int, discount: float, steps: int | None
+    worlds: Any,
+    controllers: Sequence[Controller],
+    *,
+    seed: int,
+    every: int,
+    discount: float,
+    episodes: int = 1,
+    steps: int | None = None,
 ) -> Log:
-    """Run one episode of at most `steps` steps (None: whole) in each world, and cut it into windows of `every` steps.
+    """Run episodes in each world, of at most `steps` steps in all, and cut them into windows of `every` steps.
 
-    Windows may overlap: one begins every few steps. The log ends where the first episode ends.
+    Windows may overlap: one begins every few steps. None crosses the end of an episode.
     """
     stride, rng = math.gcd(STRIDE, every), np.random.default_rng([seed, 7])
     turns = RandomTurns(len(controllers), worlds.num_envs, every=every, rng=rng)
     states: list[FloatArray] = []
     steps_taken: list[tuple[ArmArray, FloatArray, FloatArray]] = []
+    number: list[NDArray[np.int64]] = []  # of the present episode, by step and world; -1 after the last
     rngs = [rng] * len(controllers)
-    for batch in rollout(worlds, turns, controllers=controllers, seed=seed, rngs=rngs, steps=steps):
+    now = np.zeros(worlds.num_envs, np.int64)
+    for batch in rollout(worlds, turns, controllers=controllers, seed=seed, rngs=rngs, episodes=episodes, steps=steps):
         if batch.input.step % stride == 0:
             states.append(describe_states(controllers, batch.input.observations))
+        number.append(np.where(batch.counted, now, -1))
+        now = now + batch.ended
         steps_taken.append((batch.arm, batch.reward, batch.cost))
-        if batch.ended.any():
-            break
     drivers, reward, cost = (np.stack(column) for column in zip(*steps_taken, strict=True))
     powers = discount ** np.arange(every)
     windows = []
     last = min(len(drivers) - every, (len(states) - 1) * stride - every + 1)
     for t in range(0, last, stride):
-        same = np.flatnonzero((drivers[t : t + every] == drivers[t]).all(axis=0))
+        inside = (number[t + every] == number[t]) & (number[t] >= 0)
+        same = np.flatnonzero((drivers[t : t + every] == drivers[t]).all(axis=0) & inside)
         sums = np.stack([powers @ values[t : t + every, same] for values in (reward, cost)], axis=1)
         windows.append((states[t // stride][same], drivers[t, same], sums, states[(t + every) // stride][same]))
-    if not windows:
+    if not any(len(arms) for _, arms, *_ in windows):
         raise InputError(f"episodes of {len(drivers)} steps are too short for windows of {every}; log longer ones")
     state, arm, sums, after = (np.concatenate(parts) for parts in zip(*windows, strict=True))
     return Log(state, arm, sums, after, discount)

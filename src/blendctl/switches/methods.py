@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -318,6 +318,13 @@ def find_method(name: str) -> Method:
     return METHODS[name]
 
 
+def check_controller_number(name: str, controllers: Sequence[object]) -> None:
+    """Raise InputError for "controller-N" if there are fewer than N controllers."""
+    number = name.removeprefix("controller-")
+    if number != name and int(number) > len(controllers):
+        raise InputError(f'there is no "{name}": the methods switch between {len(controllers)} controllers')
+
+
 def with_values(method: Method, assignments: Mapping[str, str]) -> Method:
     """Return the method with other values of its parameters, each written as "60" or "30,60".
 
@@ -331,7 +338,7 @@ def with_values(method: Method, assignments: Mapping[str, str]) -> Method:
             raise InputError(f'the method "{method.name}" has no parameter "{name}"; {known}')
         parameters[name] = replace(parameters[name], values=_read(method, name, text))
     changed = replace(method, parameters=parameters)
-    if method.shown is None or len(changed.settings) == len(method.settings):
+    if method.shown is None or changed.settings == method.settings:
         return changed
     return replace(changed, shown=0 if len(changed.settings) == 1 else None)
 

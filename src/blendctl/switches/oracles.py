@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode
 from blendctl.arrays import FloatArray
 from blendctl.controllers.adapters import act_rows
 from blendctl.envs import VectorWorld
-from blendctl.features.futures import FutureDrivers, RolloutPlan, roll_out
+from blendctl.features.futures import FutureDrivers, RolloutPlan, remember, roll_out
 from blendctl.features.simulators import CopiedEnvironment, action_limits
 from blendctl.switches.base import RolloutContext, StepInput
 
@@ -81,6 +81,12 @@ class Rollouts:
         branches = copies.open(frame.observations, np.tile(np.arange(n), arms * samples), seeds, frame.episode_step)
         plan = RolloutPlan(1, self.horizon, 1.0, "same", stochastic=True)
         noise = int(self.rng.integers(2**31))
-        futures = roll_out(branches, self.drivers.open({}, len(seeds)), plan, samples=samples, seed=noise)
+        futures = roll_out(
+            branches,
+            self.drivers.open(remember(self.context.controllers), len(seeds)),
+            plan,
+            samples=samples,
+            seed=noise,
+        )
         assert futures is not None  # there is no deadline
         return np.stack([values[:, :, 0].mean(axis=2) for values in (futures.returns, futures.costs)], axis=-1)

@@ -16,4 +16,4 @@ class SingleController(Switch):
 
     def choose(self, frame: StepInput) -> ArmArray:
         arms, worlds = frame.proposals.shape[:2]
-        return np.full(worlds, self.arm % arms)
+        return np.full(worlds, arms - 1 if self.arm == -1 else self.arm)
