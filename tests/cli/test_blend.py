@@ -60,6 +60,8 @@ def test_a_lookahead_blend_reports_its_budget(tmp_path, capsys):
     assert summary["over_budget_ci95"] == proportion_interval(over, 2)
     assert summary["cost_budget"] == summary["options"]["features"]["cost_budget"] == 0.1
     assert summary["features"] == "lookahead, cost budget 0.1"
+    assert [f"warning: {words}" for words in summary["warnings"]] == err.splitlines()[:1], "said once, and kept"
+    assert err.count("a cost budget of 0.1") == 1
 
 
 def test_a_budget_below_the_cost_of_the_safe_controller_is_reported_with_the_return_to_expect(tmp_path, capsys):

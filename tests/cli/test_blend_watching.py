@@ -63,7 +63,9 @@ def test_ctrl_c_on_a_live_drive_is_clean_and_leaves_a_report(tmp_path):
     assert json.loads(seen.removeprefix("data:"))["drive"] == "blended"
     assert last == "event: end"
     assert process.returncode == 130
-    assert (out, err.strip()) == ("", "blendctl: interrupted")
+    # On a busy machine it has driven five episodes by then, and warns that there was no cost.
+    lines = [line for line in err.splitlines() if line and not line.startswith("the cost was 0 in every step")]
+    assert (out, lines) == ("", ["blendctl: interrupted"])
     data = BLEND_PAGE.data(read_blend_run(open_run_dir(tmp_path / "out"), replays=2))
     assert "The run did not finish" in data.headline.banner[0]
     episodes = data.section("replay").episodes

@@ -8,6 +8,7 @@ import pytest
 from path_networks import network_of_world
 
 from blendctl import Blender, BlenderBatch, run
+from blendctl.bandit.rules import Fixed
 from blendctl.controllers import load, open_controller, write_lookahead
 from blendctl.controllers.controller_file import write_controller
 from blendctl.controllers.zoo import LOOKAHEAD_SETS, find_lookahead
@@ -173,11 +174,16 @@ def test_a_batch_in_a_loop_of_its_own_equals_the_rollout(pair):
     assert weights[-1][0] > weights[-1][1]
 
 
-def test_a_budget_is_spent_by_the_episode_and_a_hopeless_one_is_reported(pair):
+def test_a_budget_is_spent_by_the_episode_and_a_hopeless_one_is_reported(pair, caplog):
     blender = Blender(pair, cost_budget=1.0, seed=0)
     drive(blender, steps=20)
     assert "below what the safest setting costs" in blender.feature.warning
     assert blender.counts.events == 1
+    assert blender.status()["warnings"] == [blender.feature.warning]
+    assert [record.getMessage() for record in caplog.records] == [blender.feature.warning], "logged once"
+    alone = Blender(pair, cost_budget=1.0, rule=Fixed(arm=0), seed=0)
+    drive(alone, steps=20)
+    assert alone.counts.events == 0, "a controller alone has no dial"
 
 
 def test_an_episode_is_as_long_as_those_of_the_card_or_as_the_user_says(pair):

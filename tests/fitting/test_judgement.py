@@ -47,8 +47,8 @@ def test_the_words_name_methods_that_are_as_good_as_the_blend_or_better():
     judged = judge(
         methods, ["fast", "slow"], performant="fast", safe="slow", scales=measure_scales([FAST.points, SLOW.points])
     )
-    better = "Shown to be better than the blend: coin per step."
-    assert judged.words.endswith(f"{better} Not shown to be worse than the blend: threshold.")
+    better = "rather than a controller alone; but a simpler method is shown to be better still: coin per step."
+    assert judged.words == f"Use the blend {better} Not shown to be worse than the blend: threshold."
     assert "shared" not in judged.front
 
 

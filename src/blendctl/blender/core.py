@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from blendctl.arrays import FloatArray
 from blendctl.bandit import BlendingBandit
 from blendctl.bandit.options import OptionNames
+from blendctl.bandit.rules import Fixed
 from blendctl.blender import arguments
 from blendctl.blender.bench import BenchRules
 from blendctl.blender.blend_files import BlendFiles
@@ -29,7 +30,7 @@ from blendctl.blender.objectives import Objective, Objectives
 from blendctl.blender.record import SAFE_ACTION, Record, RunInfo, StageDecision
 from blendctl.blender.recorder import Recorder, as_recorder
 from blendctl.blender.run_status import run_status
-from blendctl.blender.run_warnings import RunWarnings
+from blendctl.blender.run_warnings import FEATURE, RunWarnings
 from blendctl.certificates import Certificate, CertificateMonitor, as_monitor
 from blendctl.controllers import Controller
 from blendctl.controllers.adapters import as_controller
@@ -245,8 +246,9 @@ class Blender(BlendFiles, BlendViews):
                 self._bound_extra += decision.loss_bound_of(asked.index(arm)) - decision.loss_bound
             if chooser.events:
                 events += chooser.take_events()
-            if self.counts.stages == 0 and self.feature.warning is not None:
+            if self.counts.stages == 0 and self.feature.warning is not None and not isinstance(self.bandit.rule, Fixed):
                 events.append(self.feature.warning)
+                self.warnings.say(self.feature.warning, key=FEATURE)
         else:
             events += chooser.take_events()
             arm, cause = self._without_context(observation, proposals, finite)

@@ -109,14 +109,14 @@ def _explain_lookahead(record: Record, foresight: StageForesight, decision: Deci
     foreseer = "simulation" if info.feature_name.startswith("simulated") else "the networks"
     lines = [
         f"features: {info.feature_name}",
-        f"dial: a cost of 1 is worth a return of {foresight.weight:.3g} (safest {high:.3g}, most performant {low:.3g})",
+        f"dial: a cost of 1 is worth a return of {foresight.weight:.3g}, of {low:.3g} (most performant) to {high:.3g}",
     ]
     if setting.cost_budget is not None:
         left = setting.cost_budget - foresight.spent
         lines.append(
             f"budget: {foresight.spent:.4g} of {setting.cost_budget:g} spent in this episode, "
             + (f"{left:.4g} left" if left >= 0 else f"{-left:.4g} over it")
-            + ("; the latch holds: the safest setting drives" if foresight.latched else "; the latch does not hold")
+            + ("; the safest setting drives" if foresight.latched else "")
         )
     lines.append(f"unit: {unit_in_words(record)}; predicted by {foreseer}, then calibrated by the learner")
     for row, arm in enumerate(record.asked):
@@ -124,7 +124,8 @@ def _explain_lookahead(record: Record, foresight: StageForesight, decision: Deci
         estimate, ucb = decision.estimate[row] * record.units, decision.ucb[row] * record.units
         for goal, numbers in enumerate(zip(foresight.foreseen[arm], estimate, ucb, strict=True)):
             (word, seen), (_, mean), (_, best) = (quantity_in_words(info, goal, float(value)) for value in numbers)
-            parts.append(f"{word} predicted {seen:.4g}, calibrated {mean:.4g} (at best {best:.4g})")
+            limit = "" if info.rule == "greedy" else f" (at best {best:.4g})"  # which greedy does not look at
+            parts.append(f"{word} predicted {seen:.4g}, calibrated {mean:.4g}{limit}")
         loss = decision.loss[row] * record.loss_unit
         lines.append(f"  {info.names[arm]}: {'; '.join(parts)}; loss {loss:.3g} in units of return")
     bound = record.loss_bound * record.loss_unit

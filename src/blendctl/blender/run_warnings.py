@@ -1,4 +1,4 @@
-"""Warn while a blender runs: features too long, a context that explains little, failures, a cost that stays 0."""
+"""Warn while a blender runs: of its budget, features too long, an empty context, failures, a cost that stays 0."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from blendctl.blender.bound_check import BoundCheck
 
 LOG = logging.getLogger("blendctl")
+FEATURE = "feature"  # key of the feature's warning, such as of a budget
 EVERY = 200  # stages between two checks
 OFTEN = 0.05  # share of decisions whose features were shortened
 LEAST_STAGES = 500  # before a context is judged
@@ -61,7 +62,7 @@ class RunWarnings:
         self._episodes += 1
         if self._episodes == SILENT_EPISODES:
             for name in (self._objectives[k] for k in self._silent):
-                self._say(
+                self.say(
                     f"the {name[1:]} was 0 in every step of {SILENT_EPISODES} episodes, though it is an objective; is "
                     "it the right signal?",
                     key=name,
@@ -71,7 +72,7 @@ class RunWarnings:
     def _look(self) -> None:
         rescaled, decisions = self._bandit.rescaled - self._rescaled[0], self._bandit.decisions - self._rescaled[1]
         if decisions and rescaled > OFTEN * decisions:
-            self._say(
+            self.say(
                 f"{rescaled} features of {decisions} decisions were longer than feature_bound and were shortened: the "
                 "learner sees them distorted, and the bound on the loss does not hold. Use features.Scaled, or scales=",
                 key="shortened",
@@ -80,7 +81,7 @@ class RunWarnings:
         if self._judged and self._count >= LEAST_STAGES:
             for name, share in zip(self._objectives, self._bound_check.explained(), strict=True):
                 if share is not None and share < LOW:
-                    self._say(
+                    self.say(
                         f"the context explains {max(0.0, share):.0%} of the {name.removeprefix('-')} of "
                         f"a stage after {self._count} stages: the choices are hardly better than chance in it. Try "
                         "blendctl fit, other features, or a longer hold",
@@ -90,14 +91,16 @@ class RunWarnings:
     def _look_at_failures(self) -> None:
         for name, failures in zip(self._names, self._bench.failures, strict=True):
             if failures >= MANY_FAILURES:
-                self._say(
+                self.say(
                     f"{name} has failed {failures} times: the blend is driven by the others. Test it with "
                     "blendctl check-controller",
                     key=f"failures {name}",
                 )
 
-    def _say(self, message: str, *, key: str) -> None:
+    def say(self, message: str, *, key: str, logged: bool = False) -> None:
+        """Keep a warning and log it, unless one with this key was kept before, or the user has seen it (`logged`)."""
         if key not in self._known:
             self._known.add(key)
             self.messages.append(message)
-            LOG.warning(message)
+            if not logged:
+                LOG.warning(message)

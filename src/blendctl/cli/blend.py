@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from blendctl.envs.environment import EnvironmentSpec
 
 # Files of an earlier run. They are removed first, so that a crash cannot leave them beside the new record.
+OBJECTIVES = ["reward", "-cost"]  # unless --objectives names others
 OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html", "certificate.json", "certificate.html")
 
 
@@ -127,6 +128,7 @@ def blend(
     from blendctl.blender import Blender, Guard, Recorder
     from blendctl.blender.bound_check import bound_words
     from blendctl.blender.run_status import stage_in_words
+    from blendctl.blender.run_warnings import FEATURE
     from blendctl.cli.blend_drive import DriveSession
     from blendctl.controllers.card import versions
     from blendctl.controllers.lookahead_network import controller_digest
@@ -144,18 +146,19 @@ def blend(
     dialled = options["cost_budget"] is not None or options["prefer"] is not None
     requested = dialled or options["features"] == "lookahead"
     learned = options["lookahead"] == "learned" or (options["lookahead"] is None and requested)
-    specs = controllers or _shipped(world, lookahead=learned)
+    specs = controllers or _shipped(world, lookahead=learned, known=environment.is_world)
     drivers = [open_controller(spec, world=environment.world) for spec in specs]
     arm_names = list(names) or _unique([display_name(spec) for spec in specs])
     monitor = open_monitor(certificate, world=world, controllers=specs)
     settings = _blender_settings(options, arm_names, environment=environment, seed=seed)
-    if guard and settings["objectives"] != ["reward", "-cost"]:
+    if guard and settings["objectives"] != OBJECTIVES:
         raise InputError("--guard knows the objectives reward and -cost; leave --objectives out")
     started = time.perf_counter()
     # Check the settings before the files of an earlier run are removed.
     with Blender(drivers, arm_names, seed=seed, **settings) as checked:
         if checked.feature.warning is not None:
             echo(f"warning: {checked.feature.warning}", err=True)
+        short_sighted = options["features"] is None and not checked.feature.bootstraps
         lookahead = checked.feature.lookahead
         budget = None if lookahead is None else lookahead.cost_budget
     summary: dict[str, Any] = {"world": world, "controllers": list(specs), "names": arm_names, "seed": seed}
@@ -204,6 +207,8 @@ def blend(
             summary["control_period"] = session.control_period
             write_run_file()  # keeps these results if the blended run crashes
         blender = Blender(drivers, arm_names, seed=seed, record=recorder, certificate=monitor, **settings)
+        if checked.feature.warning is not None:  # it was printed before
+            blender.warnings.say(checked.feature.warning, key=FEATURE, logged=True)
         track = None if out is None else out / "track"
         pictures = None if out is None or environment.is_world or frames == 0 else out / "frames"
         summary |= session.drive(blender, title="blended", track=track, pictures=pictures, budget=budget)
@@ -228,6 +233,13 @@ def blend(
     summary |= provenance
     console = table_console(json_file)
     console.print(_table(summary, arm_names, judged=judged))
+    if short_sighted and settings["objectives"] == OBJECTIVES:
+        console.print(
+            "There are no look-ahead networks for these controllers: the blend compares single stages, and may do "
+            "worse than its safe controller alone. To train some: blendctl fit, or in a world of blendctl "
+            "train-lookahead",
+            soft_wrap=True,
+        )
     if judged and (words := bound_words(summary)) is not None:
         console.print(words, soft_wrap=True)
     if monitor is not None:
@@ -267,11 +279,13 @@ def _remove_old_run(out: Path, *, replace: bool) -> None:
         file.unlink()
 
 
-def _shipped(world: str, *, lookahead: bool) -> tuple[str, ...]:
+def _shipped(world: str, *, lookahead: bool, known: bool) -> tuple[str, ...]:
     """Return the zoo's controllers for a world."""
     from blendctl.controllers.zoo import shipped_controllers
 
     names = shipped_controllers(world, lookahead=lookahead)
+    if not names and not known:
+        raise InputError(f"blendctl knows no controllers for {world}; name yours: --controllers FILE.py:FUNCTION ...")
     if not names:
         raise InputError(
             f"the zoo has no pair of controllers for {world}; name some, for example: "
@@ -297,7 +311,7 @@ def _blender_settings(
     """Turn the command's options into keyword arguments of `Blender`."""
     settings = {name: options[name] for name in ("hold", "dwell", "context", "frozen", "features", "handover")}
     settings |= _lookahead_settings(options, environment=environment, seed=seed)
-    settings["objectives"] = list(options["objectives"]) or ["reward", "-cost"]
+    settings["objectives"] = list(options["objectives"]) or list(OBJECTIVES)
     settings["fallback"] = list(options["fallback"]) or names[-1]
     settings["stochastic"] = not options["deterministic"]
     if options["bandit"] is not None:
@@ -343,9 +357,14 @@ def _lookahead_settings(options: dict[str, Any], *, environment: EnvironmentSpec
     return {"features": LookAhead(network, **dial, **episode)}
 
 
+def _episodes(summary: dict[str, Any]) -> str:
+    return f"{summary['episodes']} episode{'' if summary['episodes'] == 1 else 's'}"
+
+
 def _table(summary: dict[str, Any], names: list[str], *, judged: bool) -> Table:
     budget = summary.get("cost_budget")
-    caption = f"features: {summary['features']}; means of {summary['episodes']} episodes, 95% intervals in the summary"
+    caption = f"features: {summary['features']}; share: of the steps, by {'/'.join(names)}"
+    caption += f"; means of {_episodes(summary)}, 95% intervals in the summary"
     if budget is not None:
         caption += f"; over: share of episodes whose cost exceeds the budget of {budget:g}, with its 95% interval"
     if judged:
@@ -356,7 +375,7 @@ def _table(summary: dict[str, Any], names: list[str], *, judged: bool) -> Table:
     table = make_table(
         "", "return", "cost", *(["over"] if budget is not None else []), "share", "switches",
         *(["correct", "loss", "bound"] if judged else []),
-        title=f"{summary['world']}, {summary['episodes']} episodes from seed {summary['seed']}",
+        title=f"{summary['world']}, {_episodes(summary)} from seed {summary['seed']}",
         caption=caption,
     )  # fmt: skip
     for title, row in (summary.get("alone", {}) | {"blended": summary}).items():

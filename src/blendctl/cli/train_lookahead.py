@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import shlex
 from contextlib import closing
 from pathlib import Path
@@ -94,8 +95,9 @@ def train_lookahead(
         task = bar.add_task("simulating", total=1.0)
 
         def on_progress(progress: LookAheadProgress) -> None:
-            line = f"return {progress.episode_return:6.2f}  cost {progress.episode_cost:6.1f}"
-            line = "learning paths" if progress.steps == 0 else line
+            line = "learning paths" if progress.steps == 0 else "collecting"
+            if not math.isnan(progress.episode_return):  # an episode has ended
+                line = f"return {progress.episode_return:6.2f}  cost {progress.episode_cost:6.1f}"
             bar.update(task, completed=progress.share, description=line)
 
         try:

@@ -162,19 +162,16 @@ class Dial:
         if budget < safest:
             return (
                 f"a cost budget of {budget:g} per episode is below what the safest setting costs on average, "
-                f"{safest:.1f}; the safest setting drives"
+                f"{safest:.1f}; the safest setting drives, with a return of about "
+                f"{self.expected_return(budget):.1f}"
             )
-        if 0.0 < safest >= budget * (1.0 - RESERVE):
+        # Below this the latch is closed from the start, or the curve begins at the safest setting.
+        least = max(safest / (1.0 - RESERVE), within)
+        if safest > 0.0 and budget < least:
             return (
-                f"a cost budget of {budget:g} per episode leaves no room above what the safest setting costs on "
-                f"average, {safest:.1f}, and the reserve for bursts; the safest setting drives from the start, as "
-                f"with every budget up to {safest / (1.0 - RESERVE):.1f}, and about {WITHIN:.0%} of its episodes cost "
-                f"at most {within:.1f}"
-            )
-        if budget < within:
-            return (
-                f"with a cost budget of {budget:g} per episode, probably more than {1.0 - WITHIN:.0%} of the episodes "
-                f"cost more: even at the safest setting, about {WITHIN:.0%} cost up to {within:.1f}"
+                f"a cost budget of {budget:g} per episode leaves no choice: the blend stays at its safest setting, as "
+                f"with every budget up to {least:.1f}. It costs {safest:.1f} on average, about {WITHIN:.0%} of its "
+                f"episodes cost at most {within:.1f}, and its return is about {self.expected_return(budget):.1f}"
             )
         return None
 

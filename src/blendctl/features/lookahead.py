@@ -91,7 +91,8 @@ class LookAhead:
             names = " ".join(map(controller_label, controllers))
             raise InputError(
                 f"there are no look-ahead networks for the controllers {names}, in this order; train them with "
-                f'"blendctl train-lookahead WORLD --controllers {names} --out DIR", and use them with '
+                f'"blendctl train-lookahead WORLD --controllers {names} --out DIR", or outside of blendctl\'s worlds '
+                'with "blendctl fit ENV --controllers A B --out DIR", and use them with '
                 '"blendctl blend --lookahead DIR" or features.LookAhead("DIR")'
             )
         return network

@@ -47,11 +47,18 @@ def judge(
     lifted = score.interval is None or score.interval[0] > 0
     best = next((name for name in names if _dominates(name, names, methods)), None)
     if all(above(BLEND, name) for name in names) and lifted:
-        verdict, why = BLEND, "Use the blend: it is shown to be better than every controller and than mixing them."
+        verdict, why = (
+            BLEND,
+            "Use the blend: it is shown to be better than every controller and than mixing them by episode.",
+        )
         others = [name for name in methods if name not in (BLEND, *names) and not above(BLEND, name)]
         better = [name for name in others if above(name, BLEND)]
         close = [name for name in others if name not in better]
-        why += f" Shown to be better than the blend: {', '.join(better)}." if better else ""
+        if better:
+            why = (
+                f"Use the blend rather than a controller alone; but a simpler method is shown to be better still: "
+                f"{', '.join(better)}."
+            )
         why += f" Not shown to be worse than the blend: {', '.join(close)}." if close else ""
     elif best is not None:
         verdict = best
