@@ -71,13 +71,15 @@ def unpack_table(source: IO[bytes], size: int) -> pyarrow.Table:
     check_unpacked(8 * values, size)
     check_unpacked(unpacked, size)
     source.seek(0)
-    schema = pyarrow.parquet.read_schema(source)
+    # Threads that hold a Python file can outlive the read and abort the interpreter at its end (apache/arrow#33975).
+    data = pyarrow.BufferReader(source.read())
+    schema = pyarrow.parquet.read_schema(data)
     # A repeated text is stored once: read it as a code, and sum up its length before it is decoded.
     texts = [field.name for field in schema if pyarrow.types.is_string(field.type)]
     if any(_holds_bytes(field.type) for field in schema if field.name not in texts):
         raise ValueError("it has columns of bytes or of lists of texts")
-    with pyarrow.parquet.ParquetFile(source, page_checksum_verification=True, read_dictionary=texts) as file:
-        table = file.read()
+    with pyarrow.parquet.ParquetFile(data, page_checksum_verification=True, read_dictionary=texts) as file:
+        table = file.read(use_threads=False)
     spelled = 0
     for name in texts:
         for chunk in table[name].chunks:
