@@ -274,9 +274,12 @@ def _write(store: Store, table: Any, scores: dict[str, Any]) -> None:
 
 
 def _table(scores: dict[str, Any]) -> Table:
+    from blendctl.controllers.resolve import display_name
     from blendctl.experiments.standings import COST_BUDGET
 
     several = max(len(row.get("networks", ())) for row in scores["methods"].values())
+    names = enumerate(scores["controllers"], 1)
+    between = [f"controller-{number}: {display_name(name)}" for number, name in names][1:-1]
     wider = {len(row["controllers"]) for row in scores["methods"].values()} - {len(scores["controllers"])}
     table = make_table(
         "", "return", "±", "cost", "±", f"over {COST_BUDGET:g}", "score", "95%",
@@ -285,7 +288,8 @@ def _table(scores: dict[str, Any]) -> Table:
         "the mixing line, 1 at the corner; *: best setting of a sweep, "
         f"chosen {'on other episodes' if scores['episodes'] > 1 else 'on the same episode'}"
         + (f"; look-ahead: means and intervals over {several} networks and the episodes" if several else "")
-        + (f"; look-ahead: with {max(wider)} controllers, the other methods with two" if wider else ""),
+        + (f"; look-ahead: with {max(wider)} controllers, the other methods with two" if wider else "")
+        + "".join(f"; {label}" for label in between),
     )  # fmt: skip
     for name, row in scores["methods"].items():
         interval = row["corner_score_ci95"]

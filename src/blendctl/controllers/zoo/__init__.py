@@ -31,7 +31,7 @@ PAIRS = {
 LOOKAHEAD_SETS = {
     "PointGoal1": ("PointGoal1/ppo", "PointGoal1/trpo", "dwa", "PointGoal1/ppo-lagrangian"),
     "PointPush1": ("PointPush1/trpo", "PointPush1/ppo-lagrangian", "push", "PointPush1/cpo"),
-    "CarButton1": ("CarButton1/trpo", "potential-field", "stop", "CarButton1/trpo-lagrangian"),
+    "CarButton1": ("CarButton1/trpo", "dwa", "stop", "CarButton1/trpo-lagrangian"),
 }
 
 ZOO = Path(__file__).parent
