@@ -157,7 +157,8 @@ def test_the_settings_of_a_card_are_scaled_to_the_length_of_an_episode():
     point = {"weight": 0.1, "return_mean": 9.0, "cost_mean": 20.0, "cost_std": 30.0, "episodes": 100}
     card = {"dial": [point], "episode_steps": 400}
     assert card_points(card, episode_steps=400) == card_points(card) == [DialPoint(0.1, 9.0, 20.0, 30.0)]
-    assert card_points(card, episode_steps=100) == [DialPoint(0.1, 2.25, 5.0, 15.0)]  # bursts weigh more
+    assert card_points(card, episode_steps=100) == [DialPoint(0.1, 2.25, 5.0, 15.0, 400)]  # bursts weigh more
+    assert card_points(card, episode_steps=100)[0].cost_error == pytest.approx(0.25 * card_points(card)[0].cost_error)
     assert card_points(card, episode_steps=800) == [DialPoint(0.1, 18.0, 40.0, 60.0)]
     assert DialPoint(0.1, 9.0, 20.0).scaled(0.5) == DialPoint(0.1, 4.5, 10.0)
 

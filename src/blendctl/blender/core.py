@@ -177,6 +177,7 @@ class Blender(BlendFiles, BlendViews):
         self.warnings = RunWarnings(
             self.names, goals, self.bandit, self.drivers.bench, self._ledger.bound_check,
             judged=not (feature.bootstraps or frozen), knows_costs=frozen or feature.lookahead is not None,
+            looks_ahead=feature.bootstraps,
         )  # fmt: skip
         self.step = 0  # control steps so far
         self.episode = 0

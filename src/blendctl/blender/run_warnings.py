@@ -36,10 +36,15 @@ class RunWarnings:
         *,
         judged: bool,
         knows_costs: bool,
+        looks_ahead: bool = False,
     ) -> None:
         self.messages: list[str] = []
         self._names, self._objectives, self._bandit, self._bench = names, objectives, bandit, bench
         self._bound_check = bound_check
+        # The unit of values to go is that of the networks' training.
+        self._remedy = (
+            "The values to go are larger than in training" if looks_ahead else "Use features.Scaled, or scales="
+        )
         self._judged = judged  # whether estimates are compared with the feedback
         self._known: set[str] = set()
         self._rescaled = bandit.rescaled, bandit.decisions
@@ -74,7 +79,7 @@ class RunWarnings:
         if decisions and rescaled > OFTEN * decisions:
             self.say(
                 f"{rescaled} features of {decisions} decisions were longer than feature_bound and were shortened: the "
-                "learner sees them distorted, and the bound on the loss does not hold. Use features.Scaled, or scales=",
+                f"learner sees them distorted, and the bound on the loss does not hold. {self._remedy}",
                 key="shortened",
             )
         self._look_at_failures()

@@ -53,14 +53,13 @@ class DialPoint:
         """Return the setting for episodes that are `length` times as long.
 
         The spread of the cost grows with its mean if episodes differ, with the root of the length if costs come at
-        random; the larger one is taken.
+        random; the larger one is taken. The mean is as well known as before.
         """
-        return replace(
-            self,
-            return_mean=length * self.return_mean,
-            cost_mean=length * self.cost_mean,
-            cost_std=None if self.cost_std is None else max(length, math.sqrt(length)) * self.cost_std,
-        )
+        wider = max(1.0, 1.0 / math.sqrt(length))  # than in proportion to the length
+        point = replace(self, return_mean=length * self.return_mean, cost_mean=length * self.cost_mean)
+        if point.cost_std is None:
+            return point
+        return replace(point, cost_std=wider * length * point.cost_std, episodes=round(wider**2 * point.episodes))
 
     @property
     def cost_error(self) -> float:
