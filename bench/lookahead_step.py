@@ -74,9 +74,9 @@ def main() -> None:
     pair, everyone = PAIRS["PointGoal1"], LOOKAHEAD_SETS["PointGoal1"]
     results = {
         "predictions": microseconds(observations, arguments.rounds, pair, features="predictions"),
-        "lookahead": microseconds(observations, arguments.rounds, pair, features="lookahead", cost_budget=25.0),
+        "lookahead": microseconds(observations, arguments.rounds, pair, features="lookahead", cost_budget=40.0),
         f"lookahead of {len(everyone)}": microseconds(
-            observations, arguments.rounds, everyone, features="lookahead", cost_budget=25.0
+            observations, arguments.rounds, everyone, features="lookahead", cost_budget=40.0
         ),
     }
     for name, figures in results.items():
