@@ -263,6 +263,16 @@ def test_the_boldest_passing_setting_of_look_ahead_is_chosen(tmp_path, capsys):
     assert "prefer 0.8: passed" in out
 
 
+def test_a_small_budget_is_reported_once(tmp_path, capsys, caplog):
+    folder = tmp_path / "blend"
+    words = ("PointGoal1", "--cost-budget", 0.1, "--episodes", 1, "--steps", 20, "--no-alone")
+    assert call(capsys, "blend", *words, "--out", folder)[0] == 0
+    caplog.clear()
+    *_, err = certify(capsys, folder, "--budget", 15, "--episodes", 4)
+    assert err.count("a cost budget of 0.1 per episode") == 1
+    assert caplog.records == []
+
+
 def test_a_run_is_compared_with_its_certificate(blend, tmp_path, capsys):
     certify(capsys, blend, "--budget", 20, "--episodes", 20, "--out", tmp_path)
     drive = ("blend", "PointGoal1", "--episodes", 2, "--steps", 60, "--no-alone", "--no-counterfactual", "--seed", 3)

@@ -110,14 +110,16 @@ def test_a_budget_that_nobody_can_hold_is_reported_and_drives_the_safest_setting
 
 def test_a_budget_that_the_safest_setting_often_exceeds_is_reported():
     for few in (16.0, 22.7):  # 12 on average and a reserve of 4.8; 85% of the episodes cost up to 22.8
-        assert "leaves no choice" in str(budget(few).warning)
+        assert "leaves no choice: the blend stays at its safest setting" in str(budget(few).warning)
         assert "with every budget up to 22.8. It costs 12.0 on average" in str(budget(few).warning)
         assert "its return is about 22.0" in str(budget(few).warning)
         assert budget(few).weights([0.0], [0]) == pytest.approx([1.0])
     assert budget(22.8).warning is None
     assert budget(24.0).weights([0.0], [0]) < 1.0
     steady = [DialPoint(0.02, 28.0, 50.0, 1.0), DialPoint(1.0, 22.0, 12.0, 1.0)]  # the reserve is what is missing
-    assert "with every budget up to 17.1" in str(Dial(RANGE, steady, cost_budget=16.0).warning)
+    reserved = Dial(RANGE, steady, cost_budget=16.0)
+    assert "starts at its safest setting, as with every budget up to 17.1" in str(reserved.warning)
+    assert reserved.weights([0.0, 0.0], [0, 500])[0] == 1.0 > reserved.weights([0.0], [500])[0]
     assert Dial(RANGE, POINTS, prefer=0.5).warning is None
 
 

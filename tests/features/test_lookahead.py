@@ -272,6 +272,8 @@ def test_other_controllers_orders_and_objectives_are_refused(pair):
             Blender(pair, features="lookahead", objectives=objectives)
     with pytest.raises(InputError, match="a cost budget needs the objectives reward, -cost, actually: reward"):
         Blender(pair, objectives=["reward"], cost_budget=25.0)
+    with pytest.raises(InputError, match="a cost budget needs the objectives"):
+        Blender(pair, objectives=["reward"], features=LookAhead(cost_budget=25.0))
     shipped = [open_controller(name, world="PointGoal1") for name in LOOKAHEAD_SETS["PointGoal1"]]
     with pytest.raises(InputError, match=r"another order of controllers; use: PointGoal1/ppo, PointGoal1/trpo, dwa"):
         Blender(shipped[::-1], features="lookahead")

@@ -285,8 +285,9 @@ def test_a_context_that_explains_little_is_a_warning(folder):
         assert (warning in warnings) == (share < 0.3)
     card = {"context": {"r2": [{"horizon": 1, "cost_blending": 0.05, "reward_blending": 0.9}]}}
     described = replace(run.folder, about={"cards": {"bold": card}})
-    summary = {"failures": {"bold": 3}, "rescaled_features": 7}
+    summary = {"failures": {"bold": 3}, "rescaled_features": 7, "budget_warning": "a budget is small"}
     assert blend_warnings(BlendRun(described, None, None, summary, None)) == [
+        "A budget is small.",
         "bold failed 3 times and was benched.",
         "According to its card, the context of bold explains 5% of the cost; do not expect the blend to help.",
         "7 feature vectors were longer than the learner assumes and were rescaled; "

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from blendctl.envs.environment import EnvironmentSpec
 
-# Files of an earlier run. They are removed first, so that a crash cannot leave them beside the new record.
 OBJECTIVES = ["reward", "-cost"]  # unless --objectives names others
+# Files of an earlier run. They are removed first, so that a crash cannot leave them beside the new record.
 OLD_FILES = ("summary.json", "run.json", "bandit.safetensors", "report.html", "certificate.json", "certificate.html")
 
 
@@ -223,7 +223,7 @@ def blend(
     if monitor is not None:
         summary["certificate"] = monitor.status()
     status = blender.status()
-    summary["warnings"] = status["warnings"]
+    summary |= {"warnings": status["warnings"], "budget_warning": checked.feature.warning}
     if guard:
         summary["guard"] = status["guard"]
     summary |= {"control_period": session.control_period, "no_pictures": session.no_pictures}

@@ -14,6 +14,7 @@ import pyarrow as pa
 from blendctl.bandit.rules import Fixed
 from blendctl.blender import Blender
 from blendctl.blender.blend_dir import read_blend_dir
+from blendctl.blender.run_warnings import FEATURE
 from blendctl.controllers import open_controller
 from blendctl.envs import SingleWorld
 from blendctl.envs.environment import EnvironmentSpec
@@ -59,6 +60,8 @@ def blender_maker(parameters: Mapping[str, Any]) -> Callable[[int], Blender]:
             features = replace(features, seed=seed)
         blender = Blender(drivers, bandit=blend.file, seed=seed, **settings | {"features": features})
         blender.bandit.reseed(seed)
+        if blender.feature.warning is not None:  # once per episode would be too often
+            blender.warnings.say(blender.feature.warning, key=FEATURE, logged=True)
         return blender
 
     return make

@@ -170,6 +170,7 @@ def compare(
                     if methods is not None or not method.trained:
                         raise
                     left_out[method.name] = str(error)  # its training found too little
+                    total -= len(method.settings) - number
                     break
             about = {"method": method.name, "setting": number, "parameters": json.dumps(setting), "networks": 0}
             rows += [

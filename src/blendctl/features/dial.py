@@ -164,12 +164,13 @@ class Dial:
                 f"{safest:.1f}; the safest setting drives, with a return of about "
                 f"{self.expected_return(budget):.1f}"
             )
-        # Below this the latch is closed from the start, or the curve begins at the safest setting.
-        least = max(safest / (1.0 - RESERVE), within)
-        if safest > 0.0 and budget < least:
+        # Up to `within` the curve ends at the safest setting; the latch may be closed at the start of an episode only.
+        stays, reserved = budget < within, safest / (1.0 - RESERVE)
+        if stays or budget < reserved:
             return (
-                f"a cost budget of {budget:g} per episode leaves no choice: the blend stays at its safest setting, as "
-                f"with every budget up to {least:.1f}. It costs {safest:.1f} on average, about {WITHIN:.0%} of its "
+                f"a cost budget of {budget:g} per episode leaves {'no' if stays else 'little'} choice: the blend "
+                f"{'stays at' if stays else 'starts at'} its safest setting, as with every budget up to "
+                f"{within if stays else reserved:.1f}. It costs {safest:.1f} on average, about {WITHIN:.0%} of its "
                 f"episodes cost at most {within:.1f}, and its return is about {self.expected_return(budget):.1f}"
             )
         return None

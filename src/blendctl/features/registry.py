@@ -81,7 +81,8 @@ def choose_feature(
     feature = LookAhead() if declared is None and dialled else as_feature(declared, controllers, objectives=objectives)
     if isinstance(feature, LOOKING_AHEAD) and tuple(objectives) not in (OBJECTIVES, OBJECTIVES[:1]):
         raise InputError(f"look-ahead needs the objectives {', '.join(OBJECTIVES)}, actually: {', '.join(objectives)}")
-    if cost_budget is not None and "-cost" not in objectives:
+    budgets = cost_budget, getattr(feature, "cost_budget", None)
+    if "-cost" not in objectives and any(budget is not None for budget in budgets):
         raise InputError(
             f"a cost budget needs the objectives {', '.join(OBJECTIVES)}, actually: {', '.join(objectives)}"
         )

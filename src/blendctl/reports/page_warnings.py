@@ -75,7 +75,8 @@ def blend_warnings(run: BlendRun) -> list[str] | None:
     """List the warnings, the most important first."""
     summary, stages = run.summary, run.stages
     warnings = _of_stages(stages) if stages is not None and len(stages) > 1 else []
-    warnings += [f"{words[:1].upper()}{words[1:]}." for words in summary.get("warnings") or ()]
+    if (words := summary.get("budget_warning")) is not None:
+        warnings.append(f"{words[0].upper()}{words[1:]}.")
     failures = summary.get("failures") or {}
     warnings += [f"{name} failed {count} times and was benched." for name, count in failures.items() if count]
     for name, card in (run.folder.about.get("cards") or {}).items():

@@ -321,7 +321,7 @@ def find_method(name: str) -> Method:
 def check_controller_number(name: str, controllers: Sequence[object]) -> None:
     """Raise InputError for "controller-N" if there are fewer than N controllers."""
     number = name.removeprefix("controller-")
-    if number != name and int(number) > len(controllers):
+    if number != name and number.isdecimal() and int(number) > len(controllers):
         raise InputError(f'there is no "{name}": the methods switch between {len(controllers)} controllers')
 
 
