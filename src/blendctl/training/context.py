@@ -77,7 +77,7 @@ def train_contexts(
     note = NOTE
     if len(controllers) > 1:
         difference = difference_accuracy(shared, blending)
-        on_share = functools.partial(on_progress, "what the observation allows")
+        on_share = functools.partial(on_progress, "choosing by the simulator")
         limit = observation_limit(held_out, world=world, seed=config.seed, on_progress=on_share)
         entry |= difference.card_entry() | {"set": [controller.name for controller in controllers]}
         entry["choices_limit"] = None if limit is None else limit.card_entry()

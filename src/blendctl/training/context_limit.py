@@ -1,8 +1,9 @@
-"""Measure how well any network could choose from an observation: by the simulator, from what the observation shows.
+"""Estimate how well a network could choose from an observation: by the simulator, from what the observation shows.
 
 Worlds are rebuilt from observations; what an observation hides, such as the rotation of a box or an object behind
 another one, is drawn. The simulator then evaluates the actions of all controllers in each of them. Its choices by the
-means over the draws are wrong only because of what is hidden, so the share that is correct is about a limit.
+means over the draws, with the smallest loss, are wrong only because of what is hidden or badly drawn. That is no bound:
+a rule that ignores the cost may be correct more often, at a larger loss.
 """
 
 from __future__ import annotations
