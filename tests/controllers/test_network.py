@@ -143,6 +143,52 @@ def test_predictions_stay_within_their_limits(tmp_path):
             replace(c.context, limits=np.ascontiguousarray(wrong))
 
 
+def factored(*, factors=3, activation="relu", horizons=(1,)):
+    """Return a context network whose reward has effects of the action times their worths."""
+    made = dense(6 + 4, 17, 2 + 2 * factors, seed=5)
+    return ContextNetwork(
+        replace(made, activation=activation),
+        identity_encoding(6),
+        action_gains=(1.0, 20.0),
+        horizons=horizons,
+        discount=0.9,
+        scale=np.array([2.0, 0.5], np.float32),
+        shift=np.array([0.1, 0.5], np.float32),
+        factors=factors,
+    )
+
+
+def test_a_reward_may_be_a_level_and_effects_times_their_worths(tmp_path):
+    c = replace(controller(), context=factored())
+    write_controller(c, tmp_path / "c.safetensors")
+    back = load(tmp_path / "c.safetensors")
+    assert back.context.factors == 3
+    rng = np.random.default_rng(2)
+    rows, actions = rng.normal(size=(20, 6)), rng.uniform(-1, 1, size=(20, 2))
+    inputs = np.concatenate([np.clip(rows, -5, 5), actions, np.clip(20 * actions, -1, 1)], axis=1).astype(np.float32)
+    out = c.context.network.batch(inputs).astype(np.float64)
+    reward, cost = back.predict(rows, actions)
+    np.testing.assert_allclose(reward, 0.1 + 2.0 * (out[:, 0] + (out[:, 2:5] * out[:, 5:]).sum(1)), rtol=1e-5)
+    np.testing.assert_allclose(cost, 0.5 + 0.5 * np.tanh(out[:, 1]), atol=1e-6)
+    for i, row in enumerate(rows):
+        assert back.predict(row, actions[i]) == pytest.approx((reward[i], cost[i]), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"horizons": (10,)}, r"factors has the horizons \(10,\)"),
+        ({"activation": "tanh"}, "tanh between its layers; expected relu"),
+        ({"factors": -1}, "factors is -1"),
+    ],
+)
+def test_factors_that_do_not_fit_the_network_are_refused(wrong, message):
+    with pytest.raises(InputError, match=message):
+        factored(**wrong) if "factors" not in wrong else replace(factored(), **wrong)
+    with pytest.raises(InputError, match="expected 6 outputs and 2 predictions"):
+        replace(factored(), factors=2)
+
+
 def test_a_controller_without_context_networks_says_how_to_get_them():
     with pytest.raises(StateError, match="train-context"):
         controller(context=False).predict(np.zeros(6), np.zeros(2))
@@ -233,6 +279,9 @@ HUGE = 10**30
                 {"action_gains": [1.0] * 3},
                 {"discount": 1.5},
                 {"discount": None},
+                {"factors": 2},
+                {"factors": "2"},
+                {"factors": HUGE},
                 {"encoding": identity_encoding(5).to_dict()},
                 {"encoding": identity_encoding(8).to_dict()},
             )

@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pytest
 from compiled_blend import CompiledBlend, needs_gcc
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -60,17 +61,25 @@ def dense(rng, *sizes, activation="tanh"):
     return Dense(tuple(weights), tuple(rng.normal(0, 0.2, m).astype(np.float32) for m in sizes[1:]), activation)
 
 
+def predictor(rng, encoding, horizons, *, factors=0):
+    """Return a context network."""
+    limits = np.array([[-0.3, 0.3], [0.0, 1.0], [-1.0, 1.0], [0.0, 3.0]], np.float32)[: 2 * len(horizons)]
+    one = np.ones(len(limits), np.float32)
+    outputs, activation = len(limits) + 2 * factors, "relu" if factors else "tanh"
+    made = dense(rng, encoding.size + 4, 9, 16, outputs, activation=activation)
+    return ContextNetwork(made, encoding, (1.0, 3.0), horizons, 0.99, 0.2 * one, 0.1 * one, limits, factors=factors)
+
+
 def network(rng, name, context=None):
     """Return a network controller, with another one's context network if there is one."""
     encoding = ENCODING if rng.random() < 0.7 else PLAIN
-    one = np.ones(4, np.float32)
-    limits = np.array([[-0.3, 0.3], [0.0, 1.0], [-1.0, 1.0], [0.0, 3.0]], np.float32)
-    context = context or ContextNetwork(
-        dense(rng, encoding.size + 4, 9, 16, 4), encoding, (1.0, 3.0), (1, 10), 0.99, 0.2 * one, 0.1 * one, limits
-    )
+    if context is None:
+        factors = int(rng.integers(0, 4))
+        context = predictor(rng, encoding, (1,) if factors else (1, 10), factors=factors)
+    longer = None if 10 in context.horizons else predictor(rng, encoding, (10,))
     critics = [dense(rng, encoding.size, 6, 1) for _ in range(2)]
     actor = dense(rng, encoding.size, 11, 7, 2)
-    return NetworkController(name, encoding, actor, np.zeros(2, np.float32), *critics, context=context)
+    return NetworkController(name, encoding, actor, np.zeros(2, np.float32), *critics, context=context, longer=longer)
 
 
 def lookahead(rng, controllers, **dial):
@@ -191,9 +200,10 @@ def test_the_reward_alone_can_be_foreseen(tmp_path):
         assert compiled.observe([reward]) == blender.observe(reward)
 
 
-def test_a_context_network_is_shared_by_three_controllers(tmp_path):
+@pytest.mark.parametrize("factors", [0, 3])
+def test_a_context_network_is_shared_by_three_controllers(factors, tmp_path):
     rng = np.random.default_rng(8)
-    first = network(rng, "first")
+    first = network(rng, "first", predictor(rng, ENCODING, (1,) if factors else (1, 10), factors=factors))
     controllers = [first, *(network(rng, f"net {index}", first.context) for index in range(2))]
     blender = Blender(
         controllers, features=Predictions((10, 1)), bench=BenchRules(first=2), stochastic=False, noise=0.1, seed=0

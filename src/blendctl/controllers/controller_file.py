@@ -40,12 +40,13 @@ def write_controller(controller: NetworkController, path: str | Path) -> None:
         tensors |= {f"{name}.scale": context.scale, f"{name}.shift": context.shift}
         if context.limits is not None:
             tensors[f"{name}.limits"] = np.clip(context.limits, -LARGEST, LARGEST)  # files hold finite numbers
-        contexts[name] = {
+        stored = {
             "encoding": context.encoding.to_dict(),
             "action_gains": list(context.action_gains),
             "horizons": list(context.horizons),
             "discount": context.discount,
         }
+        contexts[name] = stored | ({"factors": context.factors} if context.factors else {})
     for name, network in networks.items():
         tensors |= write_network(name, network)
     header = {
@@ -109,8 +110,9 @@ def _read_context(name: str, header: dict[str, Any], tensors: dict[str, Array]) 
     values = header["context"] if name == "context" else header.get(name)
     if values is None:
         return None
+    factors = values.get("factors", 0)
     return ContextNetwork(
-        read_network(name, tensors),
+        read_network(name, tensors, activation="relu" if factors else "tanh"),
         Encoding.from_dict(values["encoding"]),
         action_gains=tuple(values["action_gains"]),
         horizons=tuple(values["horizons"]),
@@ -118,6 +120,7 @@ def _read_context(name: str, header: dict[str, Any], tensors: dict[str, Array]) 
         scale=tensors[f"{name}.scale"],
         shift=tensors[f"{name}.shift"],
         limits=tensors.get(f"{name}.limits"),
+        factors=factors,
     )
 
 

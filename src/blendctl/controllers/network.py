@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from blendctl.compiled import compiled
-from blendctl.controllers.dense import Dense, run_row
+from blendctl.controllers.dense import Dense, fast_tanh, run_relu_row, run_row
 from blendctl.controllers.encoding import Encoding, encode
 from blendctl.controllers.number_checks import check_real, check_whole
 from blendctl.errors import InputError, StateError
 
 Array = NDArray[np.float32]
 LARGEST_LOG_STD = 20.0
+LARGEST_FACTORS = 1000
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,10 @@ class ContextNetwork:
     Outputs are pairs (reward, cost), one pair per horizon: discounted sums over that many steps if the controller
     continues to drive after the action. Horizon 1 is the next step. `limits` keep a prediction in the range of its
     target: if a cost of 0 or 1 is certain for two actions, their predictions are equal, and the reward decides.
+
+    With k `factors`, a network of the next step has the outputs [level, cost, k effects of the action, k worths of an
+    effect]: the reward is level + effects . worths, the cost is tanh of its output. So small differences between
+    actions can be learned.
     """
 
     network: Dense  # inputs: encoding.size + action_size * len(action_gains)
@@ -39,6 +44,7 @@ class ContextNetwork:
     scale: Array  # (2 * horizons,) unit of each output
     shift: Array  # (2 * horizons,) added to each output
     limits: Array | None = None  # (2 * horizons, 2) lowest and highest prediction; None: unlimited
+    factors: int = 0  # effects of the action; 0: the network's outputs are the predictions
     low: Array = field(init=False, repr=False)  # (2 * horizons,)
     high: Array = field(init=False, repr=False)  # (2 * horizons,)
     action_size: int = field(init=False, repr=False)  # entries of an action
@@ -56,13 +62,21 @@ class ContextNetwork:
                 f"the context network has {self.network.inputs} inputs; expected {self.encoding.size} of the "
                 f"observation and {len(self.action_gains)} per entry of an action"
             )
-        if self.network.activation != "tanh":
-            raise InputError(f"the context network has {self.network.activation} between its layers; expected tanh")
+        check_whole(self.factors, "factors", low=0, high=LARGEST_FACTORS)
+        if self.factors and self.horizons != (1,):
+            raise InputError(f"a context network with factors has the horizons {self.horizons}; expected (1,)")
+        activation = "relu" if self.factors else "tanh"
+        if self.network.activation != activation:
+            raise InputError(
+                f"the context network has {self.network.activation} between its layers; expected {activation}"
+            )
         outputs = 2 * len(self.horizons)
-        if self.network.outputs != outputs or not self.scale.shape == self.shift.shape == (outputs,):
+        made = outputs + 2 * self.factors
+        if self.network.outputs != made or not self.scale.shape == self.shift.shape == (outputs,):
             raise InputError(
                 f"the context network has {self.network.outputs} outputs, scale {self.scale.shape} and shift "
-                f"{self.shift.shape}; expected {outputs} for {len(self.horizons)} horizons"
+                f"{self.shift.shape}; expected {made} outputs and {outputs} predictions for {len(self.horizons)} "
+                f"horizons and {self.factors} factors"
             )
         limits = np.tile(np.array([-np.inf, np.inf], np.float32), (outputs, 1)) if self.limits is None else self.limits
         if limits.shape != (outputs, 2) or not (limits[:, 0] <= limits[:, 1]).all():
@@ -72,13 +86,15 @@ class ContextNetwork:
             )
         low, high = (np.ascontiguousarray(column) for column in limits.T)
         gains, network = np.array(self.action_gains, np.float64), self.network
-        plan = (gains, network.flat, network.sizes, self.scale, self.shift, low, high, self.encoding.size)
-        made = {"low": low, "high": high, "plan": (*plan, *self.encoding.plan)}
-        for name, value in (made | {"action_size": action_inputs // len(self.action_gains)}).items():
+        plan = (gains, network.flat, network.sizes, self.factors, self.scale, self.shift, low, high, self.encoding.size)
+        derived = {"low": low, "high": high, "plan": (*plan, *self.encoding.plan)}
+        for name, value in (derived | {"action_size": action_inputs // len(self.action_gains)}).items():
             object.__setattr__(self, name, value)
 
     def select(self, horizons: tuple[int, ...]) -> ContextNetwork:
         """Return a network with the outputs of some of the horizons."""
+        if horizons == self.horizons:
+            return self
         columns = [2 * self.horizons.index(horizon) + k for horizon in horizons for k in (0, 1)]
         *hidden, weight = self.network.weights
         *hidden_biases, bias = self.network.biases
@@ -100,7 +116,11 @@ class ContextNetwork:
         return self.rescale(self.network.batch(inputs))
 
     def rescale(self, outputs: Array) -> Array:
-        """Return the predictions (n, 2 * horizons) for the network's outputs."""
+        """Return the predictions (n, 2 * horizons) for the network's outputs (n, outputs)."""
+        if self.factors:
+            effects, worths = outputs[:, 2 : 2 + self.factors], outputs[:, 2 + self.factors :]
+            reward = outputs[:, 0] + (effects * worths).sum(axis=1)
+            outputs = np.stack([reward, np.tanh(outputs[:, 1])], axis=1)
         return np.asarray(np.clip(outputs * self.scale + self.shift, self.low, self.high), np.float32)
 
     def row(self, observation: NDArray[np.float64], action: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -246,6 +266,7 @@ def predict_row(
     gains: NDArray[np.float64],
     flat: Array,
     sizes: NDArray[np.int64],
+    factors: int,
     scale: Array,
     shift: Array,
     low: Array,
@@ -269,8 +290,16 @@ def predict_row(
         for a in action:
             inputs[0, at] = min(max(a * gain, -1.0), 1.0)
             at += 1
-    out = run_row(inputs[0], flat, sizes)
-    predicted = out.astype(np.float64) * scale + shift
+    if factors == 0:
+        predicted = run_row(inputs[0], flat, sizes).astype(np.float64)
+    else:
+        out = run_relu_row(inputs[0], flat, sizes)
+        predicted = np.empty(2)
+        predicted[0] = out[0]
+        for k in range(factors):  # a product of two floats is exact in double precision
+            predicted[0] += np.float64(out[2 + k]) * np.float64(out[2 + factors + k])
+        predicted[1] = fast_tanh(out[1])
+    predicted = predicted * scale + shift
     for i in range(predicted.size):
         predicted[i] = min(max(predicted[i], low[i]), high[i])
     return predicted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +30,7 @@ class _Piece:
 
     @property
     def outputs(self) -> int:
-        return 2 * len(self.wanted)
+        return self.context.network.outputs
 
 
 def write_predictions(builder: CBuilder, spec: BlendSpec, functions: list[str], horizons: tuple[int, ...]) -> list[str]:
@@ -65,6 +66,8 @@ def _piece(
     kept = context.select(tuple(h for _, h in wanted))
     network = builder.network(kept.network, f"context of {name}, horizons {', '.join(str(h) for _, h in wanted)}")
     encoded = builder.encoding(kept.encoding, room=kept.action_size * len(kept.action_gains))
+    if kept.factors:
+        builder.flag("BLEND_TANH_LAYERS")
     columns = np.stack([kept.scale, kept.shift, kept.low, kept.high]).astype(np.float64)
     builder.late_tables.append(array(f"context_{arm}_{wanted[0][1]}", columns, kind="double"))
     return _Piece(arm, network, encoded, kept, wanted)
@@ -83,19 +86,37 @@ def _inputs(piece: _Piece, target: str, action: str, indent: str) -> str:
 def _body(piece: _Piece, function: str | None) -> str:
     """Return the statements that compute one piece of psi."""
     table = f"context_{piece.arm}_{piece.wanted[0][1]}"
-    outputs = "".join(
-        f"            psi[{2 * at + k}] = {'-' * k}limit(D(y[{2 * row + k}]) * {table}[0][{2 * row + k}] + "
+    declared, combined, made = _factored(piece.context.factors)
+    outputs = combined + "".join(
+        f"            psi[{2 * at + k}] = {'-' * k}limit({made(2 * row + k)} * {table}[0][{2 * row + k}] + "
         f"{table}[1][{2 * row + k}], {table}[2][{2 * row + k}], {table}[3][{2 * row + k}])"
         f"{'' if horizon == 1 else f' / D({horizon})'};\n"
         for row, (at, horizon) in enumerate(piece.wanted)
         for k in (0, 1)
     )
     if function is not None:
-        return f"        {{\n            const float *y = {function}(s, w, observation, arm);\n{outputs}        }}\n"
+        return (
+            f"        {{\n            const float *y = {function}(s, w, observation, arm);\n{declared}{outputs}"
+            "        }\n"
+        )
     return (
         f"        {{\n            float *x = {piece.encoded}(w, observation), y[{piece.outputs}];\n"
-        f"            int i;\n{_inputs(piece, 'x', 'action', ' ' * 12)}"
+        f"{declared}            int i;\n{_inputs(piece, 'x', 'action', ' ' * 12)}"
         f"            {piece.network}(x, y);\n{outputs}        }}\n"
+    )
+
+
+def _factored(factors: int) -> tuple[str, str, Callable[[int], str]]:
+    """Return how outputs y are combined: declarations, statements, and the expression of a combined output."""
+    if not factors:
+        return "", "", lambda output: f"D(y[{output}])"
+    return (
+        "            double reward;\n            float cost;\n            int k;\n",
+        "            reward = D(y[0]);\n"
+        f"            for (k = 0; k < {factors}; k++)\n"
+        f"                reward += D(y[2 + k]) * D(y[{2 + factors} + k]);\n"
+        "            cost = y[1];\n            tanh_units(&cost, 1);\n",
+        lambda output: ("reward", "D(cost)")[output],
     )
 
 

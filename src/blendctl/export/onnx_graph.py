@@ -109,10 +109,19 @@ class OnnxBlend:
             scaled = [g.single(g.clip(g.op("Mul", action, g.const(gain)), -1.0, 1.0)) for gain in kept.action_gains]
             inputs = g.concat(g.encode(kept.encoding, self.observation), *scaled)
             out = g.double(g.network(kept.network, inputs, f"context of {name}, horizon {horizon}"))
+            if kept.factors:
+                out = self._combined(out, kept.factors)
             limited = g.op("Add", g.op("Mul", out, g.const(kept.scale)), g.const(kept.shift))
             limited = g.clip(limited, kept.low.astype(np.float64), kept.high.astype(np.float64))
             parts.append(g.op("Mul", limited, g.const(np.array([1.0, -1.0]) / horizon)))
         return g.concat(*parts)
+
+    def _combined(self, out: str, factors: int) -> str:
+        """Return reward and cost for the outputs of a context network with factors."""
+        g, effects = self.graph, np.arange(2, 2 + factors)
+        products = g.op("Mul", g.gather(out, effects), g.gather(out, effects + factors))
+        apart = g.op("ReduceSum", products, g.const([0], np.int64), keepdims=1)
+        return g.concat(g.op("Add", g.gather(out, [0]), apart), g.op("Tanh", g.gather(out, [1])))
 
     def _unit(self, psi: str) -> str:
         g = self.graph

@@ -16,7 +16,7 @@ from blendctl.errors import InputError
 from blendctl.rollout import StepBatch, StepInput, Switch, rollout
 
 SHORT = 10  # steps: the longest of the short turns
-GREEDY_SHARE = 3  # one world in this many is driven by the best choice of one step, if it is known
+GREEDY_SHARE = 2  # one world in this many is driven by the best choice of one step, if it is known
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def collect(
 
     Short turns occur when a blend switches often. Long turns leave windows of `longest` steps under one driver, also
     from states that another one reached. A single controller drives alone. With `counterfactual`, the worlds also
-    evaluate the controllers that do not drive, and a third of them follow the best choice of one step. `on_step` is
+    evaluate the controllers that do not drive, and half of them follow the best choice of one step. `on_step` is
     called with the steps done.
     """
     if not controllers:

@@ -2,21 +2,23 @@
 
 A choice between controllers depends on the difference of their next steps. Its typical size is 1e-5 to 1e-3, a
 thousandth of the spread of the rewards, so a loss on the rewards themselves would ignore it. The reward is a level,
-which depends on the observation alone, plus a part that also depends on the action and is fitted to differences, in
-units of their median size. The cost lies between 0 and the largest observed cost. Errors beyond these limits do not
-count, and predictions are clipped to them: two actions whose cost is certain then have the same predicted cost.
+which depends on the observation alone, plus an inner product: the effects of an action on the robot, which depend on
+the robot's own readings, times what each effect is worth at the observation. Without this form, a network would have to
+learn the product for every direction of a goal. What touching an object changes is added by a part that sees
+everything. All that depends on the action is fitted to differences, in units of their median size.
+The cost is a probability, times the largest observed cost. Nearly certain ones are clipped: two actions whose cost is
+certain then have the same predicted cost, and the reward decides.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 from torch import Tensor, nn
 
 from blendctl.controllers import ContextNetwork
@@ -25,12 +27,14 @@ from blendctl.errors import StateError
 from blendctl.training.context_config import ContextConfig
 from blendctl.training.context_data import Drives, sums_ahead
 from blendctl.training.encodings import WorldEncodings
+from blendctl.training.policy import mlp, to_dense
 
 EVENT_SHARE = 0.4  # share of each minibatch drawn from the rows of rare events
-BLIND_SHARE = 0.5  # share of the hidden units that do not see the action
+FACTORS = 4  # effects of an action
+SHARES = (0.15, 0.3, 0.2, 0.35)  # of the hidden units: level and worths, effects, touch, cost
 DIFFERENCE_UNIT = 0.5  # in medians of the absolute differences; small, so that nearly all errors count linearly
 CERTAIN = 0.05  # a predicted cost closer than this share of the largest to a limit counts as the limit
-COST_DIFFERENCE_WEIGHT = 0.5  # of squared errors of a difference of costs, relative to those of the costs
+COST_DIFFERENCE_WEIGHT = 5.0  # of squared errors of a difference of probabilities, relative to the cross entropy
 
 
 @dataclass(frozen=True)
@@ -72,65 +76,58 @@ def context_dataset(drives: Drives, *, encodings: WorldEncodings, config: Contex
 
 
 class NextStepNetwork(nn.Module):
-    """Hidden tanh layers; outputs: the level of the reward, the part that depends on the action, and the cost.
-
-    The first units of every hidden layer get only the observation, and the level of the reward depends only on them.
-    With a single controller there are no differences, and every unit gets all inputs.
-    """
+    """Four networks of max(0, x) units: level of the reward and worths of effects, effects, touch, and cost."""
 
     def __init__(
         self,
         encoded: int,
         actions: int,
         *,
+        readings: int,
         hidden: tuple[int, ...],
-        arms: int,
         generator: torch.Generator,
     ) -> None:
         super().__init__()
-        self.arms = arms
-        sizes = (encoded + actions, *hidden, 3)
-        self.layers = nn.ModuleList(nn.Linear(n, m) for n, m in pairwise(sizes))
-        sighted = torch.arange(sizes[0]) >= encoded
-        self.masks: list[Tensor] = []  # (outputs, inputs) each
-        for index, layer in enumerate(self.layers):
-            last = index == len(self.layers) - 1
-            assert isinstance(layer, nn.Linear)
-            nn.init.orthogonal_(layer.weight, gain=1.0 if last else math.sqrt(2.0), generator=generator)
-            nn.init.zeros_(layer.bias)
-            blind = 0 if arms == 1 else 1 if last else round(BLIND_SHARE * layer.out_features)
-            outputs = torch.arange(layer.out_features) >= blind
-            self.masks.append((outputs[:, None] | ~sighted[None, :]).float())
-            sighted = outputs
+        self.encoded, self.readings = encoded, readings
+        wanted = ((encoded, 1 + FACTORS), (readings + actions, FACTORS), (encoded + actions, 1), (encoded + actions, 1))
+        self.worth, self.effects, self.touch, self.cost = (
+            mlp((n, *(max(1, round(share * m)) for m in hidden), out), generator=generator, activation=nn.ReLU)
+            for share, (n, out) in zip(SHARES, wanted, strict=True)
+        )
 
     def forward(self, encoded: Tensor, actions: Tensor) -> Tensor:
-        """Return the outputs (arms, n, outputs) for encoded observations (n, encoded) and actions (n, arms, ...)."""
-        arms = actions.shape[1]
-        x = torch.cat([encoded.repeat(arms, 1), actions.transpose(0, 1).flatten(0, 1)], dim=1)
-        for index, (weight, bias) in enumerate(self.parts()):
-            x = nn.functional.linear(x if index == 0 else torch.tanh(x), weight, bias)
-        return x.view(arms, len(encoded), -1)
+        """Return the outputs (arms, n, 3) for encoded observations (n, encoded) and actions (n, arms, ...).
 
-    def parts(self) -> list[tuple[Tensor, Tensor]]:
-        """Return weights (outputs, inputs) and biases of every layer."""
-        return [
-            (layer.weight * mask, layer.bias)
-            for layer, mask in zip(self.layers, self.masks, strict=True)
-            if isinstance(layer, nn.Linear)
-        ]
+        They are the level of the reward, the part that depends on the action, and the logit of the cost.
+        """
+        arms = actions.shape[1]
+        repeated, flat = encoded.repeat(arms, 1), actions.transpose(0, 1).flatten(0, 1)
+        worth = self.worth(encoded).repeat(arms, 1)
+        effects = self.effects(torch.cat([repeated[:, : self.readings], flat], dim=1))
+        everything = torch.cat([repeated, flat], dim=1)
+        apart = (effects * worth[:, 1:]).sum(1, keepdim=True) + self.touch(everything)
+        return torch.cat([worth[:, :1], apart, self.cost(everything)], dim=1).view(arms, len(encoded), -1)
 
     def to_dense(self, *, ratio: float) -> Dense:
-        """Return the network of reward and cost; `ratio`: the unit of differences divided by that of levels."""
-        parts = [(w.detach().numpy().T, b.detach().numpy()) for w, b in self.parts()]
-        weight, bias = parts[-1]
-        share = ratio if self.arms > 1 else 0.0
-        parts[-1] = (
-            np.column_stack([weight[:, 0] + share * weight[:, 1], weight[:, 2]]),
-            np.array([bias[0] + share * bias[1], bias[2]]),
-        )
+        """Return the network of a `ContextNetwork` with factors; `ratio`: the unit of differences by that of levels."""
+        parts = [to_dense(network) for network in (self.worth, self.effects, self.touch, self.cost)]
+        weights = [block_diag(*(part.weights[layer] for part in parts)) for layer in range(len(parts[0].weights))]
+        biases = [np.concatenate([part.biases[layer] for part in parts]) for layer in range(len(weights))]
+        # The parts share the inputs, encoded observation and actions, and the outputs, see `ContextNetwork`.
+        inputs = np.arange(parts[2].inputs)
+        own = (inputs[: self.encoded], np.r_[inputs[: self.readings], inputs[self.encoded :]], inputs, inputs)
+        weights[0] = (np.concatenate(own) == inputs[:, None]) @ weights[0]
+        level, cost, effects, worths = 0, 1, 2 + np.arange(FACTORS), 2 + FACTORS + np.arange(FACTORS)
+        collect = np.zeros((3 + 2 * FACTORS, 2 + 2 * FACTORS))  # from the outputs of the parts, in their order
+        collect[np.arange(1 + 2 * FACTORS), np.r_[level, worths, effects]] = np.r_[
+            np.ones(1 + FACTORS), [ratio] * FACTORS
+        ]
+        collect[-2:, [level, cost]] = np.diag([ratio, 0.5])  # a probability is (1 + tanh(logit / 2)) / 2
+        weights[-1], biases[-1] = weights[-1] @ collect, biases[-1] @ collect
         return Dense(
-            tuple(np.ascontiguousarray(w, np.float32) for w, _ in parts),
-            tuple(np.ascontiguousarray(b, np.float32) for _, b in parts),
+            tuple(np.ascontiguousarray(weight, np.float32) for weight in weights),
+            tuple(bias.astype(np.float32) for bias in biases),
+            "relu",
         )
 
 
@@ -146,8 +143,8 @@ def fit_next_step(
     network = NextStepNetwork(
         data.encoded.shape[1],
         data.actions.shape[2],
+        readings=len(encodings.context.robot_scale),
         hidden=config.hidden,
-        arms=data.actions.shape[1],
         generator=torch.Generator().manual_seed(config.seed),
     )
 
@@ -155,7 +152,7 @@ def fit_next_step(
         return loss_of(network(data.encoded[rows], data.actions[rows]), data.next_step[rows])
 
     minimise(network, loss, data.event, config=config, on_progress=on_progress)
-    stretch = 1.0 / (1.0 - 2.0 * CERTAIN)
+    stretch = 0.5 * loss_of.largest / (1.0 - 2.0 * CERTAIN)
     return ContextNetwork(
         network.to_dense(ratio=loss_of.unit / loss_of.spread),
         encodings.context,
@@ -163,8 +160,9 @@ def fit_next_step(
         horizons=(1,),
         discount=config.discount,
         scale=np.array([loss_of.spread, stretch], np.float32),
-        shift=np.array([loss_of.mean, -stretch * CERTAIN * loss_of.largest], np.float32),
+        shift=np.array([loss_of.mean, 0.5 * loss_of.largest], np.float32),
         limits=np.array([[-np.inf, np.inf], [0.0, loss_of.largest]], np.float32),
+        factors=FACTORS,
     )
 
 
@@ -178,25 +176,22 @@ class _Loss:
         apart = apart[apart > 1e-9]
         self.unit = DIFFERENCE_UNIT * float(apart.median()) if len(apart) else self.spread
         self.largest = float(costs.max())
-        self.cost_variance = max(float(costs.var()), 1e-6)
 
     def __call__(self, out: Tensor, next_step: Tensor) -> Tensor:
         """Return the loss (n,) of the outputs (arms, n, 3) for reward and cost (n, arms, 2)."""
-        reward, cost = next_step[..., 0].T, next_step[..., 1].T  # (arms, n)
-        level, apart, predicted = out[..., 0], out[..., 1], out[..., 2]
-        wanted = (reward - self.mean) / self.spread
+        reward, cost = next_step[..., 0].T, next_step[..., 1].T / max(self.largest, 1e-6)  # (arms, n)
+        level, apart, logit = out[..., 0], out[..., 1], out[..., 2]
+        wanted, ratio = (reward - self.mean) / self.spread, self.unit / self.spread
         if len(out) > 1:
             # The level is fitted to the remainder of the mean over the controllers.
-            wanted = wanted - self.unit / self.spread * apart.detach()
             errors = (apart - apart.mean(0)) - (reward - reward.mean(0)) / self.unit
             loss = nn.functional.smooth_l1_loss(errors, torch.zeros_like(errors), reduction="none").mean(0)
-            loss = loss + (level.mean(0) - wanted.mean(0)) ** 2
+            loss = loss + (level.mean(0) - (wanted - ratio * apart.detach()).mean(0)) ** 2
         else:
-            loss = (level - wanted).square().mean(0)
-        beyond = ((cost <= 0.0) & (predicted < 0.0)) | ((cost >= self.largest) & (predicted > self.largest))
-        error = torch.where(beyond, 0.0, predicted - cost)
-        apart_cost = error - error.mean(0)
-        return loss + (error**2 + COST_DIFFERENCE_WEIGHT * apart_cost**2).mean(0) / self.cost_variance
+            loss = (level + ratio * apart - wanted).square().mean(0)
+        entropy = nn.functional.binary_cross_entropy_with_logits(logit, cost, reduction="none")
+        error = torch.sigmoid(logit) - cost
+        return loss + (entropy + COST_DIFFERENCE_WEIGHT * (error - error.mean(0)) ** 2).mean(0)
 
 
 def minimise(

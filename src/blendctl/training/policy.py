@@ -16,8 +16,14 @@ from blendctl.controllers.encoding import Encoding
 from blendctl.errors import InputError
 
 
-def mlp(sizes: Iterable[int], *, generator: torch.Generator, last_gain: float = 1.0) -> nn.Sequential:
-    """Build affine layers with tanh between them, initialised orthogonally, the last scaled by `last_gain`."""
+def mlp(
+    sizes: Iterable[int],
+    *,
+    generator: torch.Generator,
+    last_gain: float = 1.0,
+    activation: type[nn.Module] = nn.Tanh,
+) -> nn.Sequential:
+    """Build affine layers with an activation between them, initialised orthogonally, the last scaled by `last_gain`."""
     widths = list(sizes)
     layers: list[nn.Module] = []
     for index, (n, m) in enumerate(pairwise(widths)):
@@ -25,7 +31,7 @@ def mlp(sizes: Iterable[int], *, generator: torch.Generator, last_gain: float = 
         layer = nn.Linear(n, m)
         nn.init.orthogonal_(layer.weight, gain=last_gain if last else math.sqrt(2.0), generator=generator)
         nn.init.zeros_(layer.bias)
-        layers += [layer] if last else [layer, nn.Tanh()]
+        layers += [layer] if last else [layer, activation()]
     return nn.Sequential(*layers)
 
 
