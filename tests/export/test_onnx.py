@@ -27,7 +27,7 @@ CASES = {
     "look-ahead": ("PointGoal1", {"features": lambda: lookahead("PointGoal1", cost_budget=25.0)}),
     "look-ahead by preference": ("CarButton1", {"features": lambda: lookahead("CarButton1", prefer=0.3)}),
     "predictions": ("PointPush1", {"features": Predictions((1, 10)), "rule": "linear"}),
-    "predictions with factors": ("CarButton1", {"features": "predictions"}),
+    "predictions with factors": ("CarButton1", {"features": "predictions"}),  # these networks have some
     "critics": ("PointGoal1", {"features": Critics()}),
     "a linear model": ("PointGoal1", {"features": Stack(OneHot(), UnitLength(OnlineLinear(normalize=False)))}),
 }

@@ -30,7 +30,9 @@ from blendctl.training.context_limit import observation_limit
 from blendctl.training.context_longer import fit_longer
 from blendctl.training.encodings import WorldEncodings
 
-SMALL = ContextConfig(horizons=(1, 3), steps=20_000, worlds=16, hidden=(64,), passes=30, minibatch=500, threads=1)
+SMALL = ContextConfig(
+    horizons=(1, 3), steps=20_000, worlds=16, hidden=(64,), hidden_longer=(64,), passes=30, minibatch=500, threads=1
+)
 
 
 class Line(VectorEnv):
@@ -185,6 +187,9 @@ def test_a_network_predicts_the_same_with_and_without_torch():
     encoded, actions = 7, 4
     made = torch.Generator().manual_seed(0)
     network = NextStepNetwork(encoded, actions, readings=3, hidden=(40, 24), generator=made)
+    for name, parameter in network.named_parameters():
+        if name.endswith("bias"):  # they begin as 0
+            torch.nn.init.normal_(parameter, generator=made)
     seen, tried = torch.randn(30, encoded, generator=made), torch.rand(30, 2, actions, generator=made)
     level, apart, logit = network(seen, tried).detach().numpy().transpose(2, 0, 1)  # (arms, n) each
     context = ContextNetwork(

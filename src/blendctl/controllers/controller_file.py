@@ -110,6 +110,8 @@ def _read_context(name: str, header: dict[str, Any], tensors: dict[str, Array]) 
     values = header["context"] if name == "context" else header.get(name)
     if values is None:
         return None
+    if not isinstance(values, dict):
+        raise ValueError(f"its {name} network is described by {type(values).__name__}, expected an object")
     factors = values.get("factors", 0)
     return ContextNetwork(
         read_network(name, tensors, activation="relu" if factors else "tanh"),

@@ -20,7 +20,7 @@ from blendctl.errors import InputError, StateError
 
 Array = NDArray[np.float32]
 LARGEST_LOG_STD = 20.0
-LARGEST_FACTORS = 1000
+LARGEST_FACTORS = 64
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ from blendctl.training.context_limit import observation_limit
 from blendctl.training.context_longer import fit_longer
 from blendctl.training.encodings import world_encodings
 
-COMMAND_OPTIONS = ("horizons", "discount", "steps", "worlds", "passes", "seed")  # of blendctl train-context
 LONG_TURN = 50  # steps: the shortest of the long turns
 NOTE = (
     "R² over episodes that no network was trained on. Blending: the controllers of this world take turns of random "
@@ -137,7 +136,7 @@ def _command(controllers: Sequence[NetworkController], config: ContextConfig) ->
     words = ["blendctl train-context", *(controller.name for controller in controllers)]
     for field in fields(ContextConfig):
         value: Any = getattr(config, field.name)
-        if value != field.default and field.name in COMMAND_OPTIONS:
+        if value != field.default and field.name != "threads":
             shown = ",".join(map(str, value)) if isinstance(value, tuple) else value
-            words.append(f"--{field.name} {shown}")
+            words.append(f"--{field.name.replace('_', '-')} {shown}")
     return " ".join(words)

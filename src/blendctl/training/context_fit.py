@@ -109,7 +109,10 @@ class NextStepNetwork(nn.Module):
         return torch.cat([worth[:, :1], apart, self.cost(everything)], dim=1).view(arms, len(encoded), -1)
 
     def to_dense(self, *, ratio: float) -> Dense:
-        """Return the network of a `ContextNetwork` with factors; `ratio`: the unit of differences by that of levels."""
+        """Return the network of a `ContextNetwork` with factors; `ratio`: the unit of differences by that of levels.
+
+        Its layers hold the four networks as blocks: more than half of their weights are 0. One format serves all.
+        """
         parts = [to_dense(network) for network in (self.worth, self.effects, self.touch, self.cost)]
         weights = [block_diag(*(part.weights[layer] for part in parts)) for layer in range(len(parts[0].weights))]
         biases = [np.concatenate([part.biases[layer] for part in parts]) for layer in range(len(weights))]

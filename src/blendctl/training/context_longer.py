@@ -35,7 +35,7 @@ def fit_longer(
     weights = counts * len(counts) / total
     targets = (sums - shift) / scale
     network = mlp(
-        (inputs.shape[1], *config.hidden, targets.shape[1]), generator=torch.Generator().manual_seed(config.seed)
+        (inputs.shape[1], *config.hidden_longer, targets.shape[1]), generator=torch.Generator().manual_seed(config.seed)
     )
 
     def loss(rows: Tensor) -> Tensor:
