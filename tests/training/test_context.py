@@ -174,7 +174,7 @@ def test_networks_of_a_set_tell_the_controllers_apart():
     assert measured.r2_reward > 0.95
     assert measured.choices.correct > 0.95 > 0.8 > measured.choices.correct_random
     assert measured.choices.loss_share < 0.3
-    assert set(measured.card_entry()["r2_difference"]) == {"reward", "cost"}
+    assert set(measured.card_entry()["r2_difference"]) == {"reward", "cost", "reward_with_events"}
     # Where both actions stay on one side of the edge, their costs are equal to the bit.
     states = held_out.encoded.numpy()[:, 0]
     costs = np.stack([predictions(context, held_out, arm)[:, 1] for arm in (0, 1)])

@@ -35,8 +35,9 @@ class DifferenceAccuracy:
     """Accuracy of the predicted differences between controllers, on states in which they take turns."""
 
     r2_reward: float  # of the usual differences
+    r2_reward_all: float  # with events
     r2_cost: float  # NaN if the costs never differed
-    usual: float  # share of the states whose rewards differ by a usual size
+    usual: float  # share of the states whose rewards differ, and are predicted to differ, by a usual size
     cost_differs: float  # share of the states in which the costs differ
     choices: Choices
 
@@ -44,7 +45,11 @@ class DifferenceAccuracy:
         """Return the figures for a card."""
         r2 = {
             name: None if np.isnan(v) else round(v, 4)
-            for name, v in (("reward", self.r2_reward), ("cost", self.r2_cost))
+            for name, v in (
+                ("reward", self.r2_reward),
+                ("cost", self.r2_cost),
+                ("reward_with_events", self.r2_reward_all),
+            )
         }
         return {"r2_difference": r2, "choices": self.choices.card_entry()}
 
@@ -52,8 +57,9 @@ class DifferenceAccuracy:
         """Return a note about what the figures exclude."""
         return (
             f"R² of the difference: between the controllers of the set at the same state, without the "
-            f"{1.0 - self.usual:.2%} of the states in which the rewards differ by more than {USUAL:.0f} times the "
-            f"median, such as a goal that one of them meets; the costs differ in {self.cost_differs:.2%}."
+            f"{1.0 - self.usual:.2%} of the states in which the rewards differ, or are predicted to differ, by more "
+            f"than {USUAL:.0f} times the median, such as a goal that one of them meets; with them, the R² of the "
+            f"reward is {self.r2_reward_all:.3f}. The costs differ in {self.cost_differs:.2%}."
         )
 
 
@@ -86,9 +92,11 @@ def difference_accuracy(context: ContextNetwork, data: ContextDataset) -> Differ
     known = data.next_step.numpy().astype(np.float64)  # (rows, arms, 2)
     apart, apart_predicted = (values - values.mean(axis=1, keepdims=True) for values in (known, predicted))
     size = np.abs(apart[..., 0])
-    usual = (size <= USUAL * np.median(size[size > 0] if (size > 0).any() else size)).all(axis=1)
+    largest = USUAL * np.median(size[size > 0] if (size > 0).any() else size)
+    usual = ((size <= largest) & (np.abs(apart_predicted[..., 0]) <= largest)).all(axis=1)
     return DifferenceAccuracy(
         r2_reward=_r2(apart[usual, :, 0].ravel(), apart_predicted[usual, :, 0].ravel()),
+        r2_reward_all=_r2(apart[..., 0].ravel(), apart_predicted[..., 0].ravel()),
         r2_cost=_r2(apart[..., 1].ravel(), apart_predicted[..., 1].ravel()),
         usual=float(usual.mean()),
         cost_differs=float((np.abs(apart[..., 1]) > 0).any(axis=1).mean()),
