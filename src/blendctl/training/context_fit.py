@@ -33,7 +33,7 @@ EVENT_SHARE = 0.4  # share of each minibatch drawn from the rows of rare events
 FACTORS = 4  # effects of an action
 SHARES = (0.15, 0.3, 0.2, 0.35)  # of the hidden units: level and worths, effects, touch, cost
 DIFFERENCE_UNIT = 0.5  # in medians of the absolute differences; small, so that nearly all errors count linearly
-CERTAIN = 0.05  # a predicted cost closer than this share of the largest to a limit counts as the limit
+CERTAIN = 0.01  # a predicted cost closer than this share of the largest to a limit counts as the limit
 COST_DIFFERENCE_WEIGHT = 5.0  # of squared errors of a difference of probabilities, relative to the cross entropy
 
 
