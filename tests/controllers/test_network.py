@@ -22,7 +22,7 @@ from blendctl.controllers import (
     write_controller,
 )
 from blendctl.controllers.dense import Dense, fast_tanh
-from blendctl.controllers.zoo import add_to_zoo
+from blendctl.controllers.zoo import PAIRS, add_to_zoo
 from blendctl.errors import FileFormatError, InputError, StateError
 
 
@@ -326,6 +326,18 @@ def test_networks_that_do_not_fit_together_are_refused():
         c.context.row(np.zeros(6), np.zeros(3))
     with pytest.raises(InputError, match="layer 1 of a network"):
         Dense((np.zeros((2, 3), np.float32),) * 2, (np.zeros(3, np.float32),) * 2)
+
+
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+def test_a_shipped_pair_predicts_the_next_step_by_one_network(pair):
+    # Predicted costs of two controllers are compared: with other units, a choice would compare different things.
+    first, other = (load(name) for name in pair)
+    size, actions = first.observation_size, first.action_size
+    rows = np.random.default_rng(0).uniform(0, 1, size=(200, size))
+    for action in (np.ones((200, actions)), -np.ones((200, actions))):
+        np.testing.assert_array_equal(first.predict(rows, action), other.predict(rows, action))
+    entries = [{k: c.card["context"][k] for k in ("set", "choices", "r2_difference")} for c in (first, other)]
+    assert entries[0] == entries[1]
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones():
